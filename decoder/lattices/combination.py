@@ -16,10 +16,9 @@ from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import link_posteriors
 from decoder.lattices.times import silence_words, word_begins
 from readers.errors import ArgonautError
-from readers.htk.slf import NULL_WORD, QUIET, Division, Lattice, quiet_field
+from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
 SILENCE, SPEECH = "sil", "speech"  # segments of the union: states of different systems have nothing in common
-SCALES = {"lmscale": "1", "wdpenalty": "0", "acscale": "1"}
 
 
 def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None) -> Lattice:
@@ -37,7 +36,7 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
     Lattice
         All paths of all lattices, between a new start node and a new end node.  The posterior of a path is the one that
         it has in its own lattice times the share of that lattice.  Scores are scaled, and word penalties included, so
-        that the header's scales are 1.  Segments are reduced to silence and speech.
+        that the scales are 1.  Segments are reduced to silence and speech.
 
     Raises
     ------
@@ -59,56 +58,53 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
         raise ArgonautError(f"weights {shown}: for {len(lattices)} lattices; expected a number above 0 for each")
     times: list[npt.ArrayLike] = [[0.0]]
     columns: list[tuple[Iterable[Any], ...]] = []
-    div: list[tuple[Division, ...] | None] = []
-    offset, last = 1, 1 + sum(lattice.num_nodes for lattice in lattices)  # nodes: start, all others, end
+    segments: list[Sequence[Segment]] = []
+    offset = 1  # nodes: start, all others, end
+    last = 1 + sum(lattice.num_nodes for lattice in lattices)
     ends = []
     for lattice, weight in zip(lattices, weights):
         links = weigh(lattice)
         share = math.log(weight / sum(weights)) - link_posteriors(links).total
         columns.append(([0], [offset + links.first], [NULL_WORD], [share], [0.0], [0]))
-        variant = np.zeros(lattice.num_links, np.int32) if lattice.variant is None else lattice.variant
         with np.errstate(invalid="ignore"):  # of minus infinity; that of the acoustic score remains
             scores = np.where(np.isneginf(links.acoustic), 0.0, links.total - links.acoustic)
-        columns.append((lattice.start + offset, lattice.end + offset, lattice.word, links.acoustic, scores, variant))
+        nodes = lattice.start + offset, lattice.end + offset
+        columns.append((*nodes, lattice.word, links.acoustic, scores, lattice.variant))
         columns.append(([offset + links.last], [last], [NULL_WORD], [0.0], [0.0], [0]))
-        div += [None, *_segments(lattice), None]
+        segments += [(), *_segments(lattice), ()]
         times.append(lattice.time)
         ends.append(lattice.time[links.last])
         offset += lattice.num_nodes
     start, end, word, acoustic, lm, variants = (
         [value for part in column for value in part] for column in zip(*columns)
     )
-    return Lattice(
-        time=np.concatenate([*times, [max(ends)]]),
-        start=np.array(start, np.int32),
-        end=np.array(end, np.int32),
-        word=word,
-        acoustic=np.array(acoustic, float),
-        lm=np.array(lm, float),
+    return Lattice.of_words(
+        *(np.concatenate([*times, [max(ends)]]), start, end, word, acoustic, lm),
         variant=np.array(variants, np.int32),
-        div=div,
+        segments=Segments.of_rows(segments),
+        silence={SILENCE: [SILENCE]},
         utterance=lattices[0].utterance,
-        header=_shared_header(lattices) | SCALES | {QUIET: quiet_field({SILENCE: [SILENCE]})},
+        header=_shared_header(lattices),
     )
 
 
-def _segments(lattice: Lattice) -> list[tuple[Division, ...] | None]:
-    """Silence and speech of each link; None for a link without segments or without times."""
-    found: list[tuple[Division, ...] | None] = []
+def _segments(lattice: Lattice) -> list[list[Segment]]:
+    """Silence and speech of each link; nothing for a link without segments or without times."""
+    segments: list[list[Segment]] = []
     silences = silence_words(lattice)
     times = lattice.time[lattice.start], word_begins(lattice), lattice.time[lattice.end]
-    for word, segments, *bounds in zip(lattice.word, lattice.div or [None] * lattice.num_links, *times):
-        if not segments or np.isnan(bounds).any():
-            found.append(None)
+    for word, count, *bounds in zip(lattice.word, np.diff(lattice.segments.first).tolist(), *times):
+        if not count or np.isnan(bounds).any():
+            segments.append([])
             continue
         if word in silences:
             bounds = [bounds[0], bounds[2], bounds[2]]
         lengths = [float(after - before) for before, after in pairwise(bounds)]
-        found.append(tuple((name, s, None) for name, s in zip((SILENCE, SPEECH), lengths) if s > 0) or None)
-    return found
+        segments.append([(name, length, None) for name, length in zip((SILENCE, SPEECH), lengths) if length > 0])
+    return segments
 
 
 def _shared_header(lattices: Sequence[Lattice]) -> dict[str, str]:
     """The fields that are the same in all headers."""
-    first, *others = (lattice.header for lattice in lattices)
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    first, *later_headers = (lattice.header for lattice in lattices)
+    return {name: value for name, value in first.items() if all(header.get(name) == value for header in later_headers)}

@@ -11,7 +11,7 @@ as in Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.common.text import SENT_START
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, SENT_END, Division, Lattice
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import NULL_WORD, SENT_END, Lattice, Segment, Segments, numbered
 
 MAX_NODES = 100_000
 DECIMALS = 6  # of scores when subsets are compared
@@ -33,7 +33,7 @@ class Residual(NamedTuple):
     total: float
     acoustic: float
     lm: float
-    segments: tuple[Division, ...]
+    segments: tuple[Segment, ...]
 
     def plus(self, other: "Residual") -> "Residual":
         return Residual(
@@ -66,10 +66,11 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     """
     links = weigh(lattice)
     silent, spoken = _by_node(links)
-    place = {node: k for k, node in enumerate(links.nodes)}
-    found = _Found({}, [], [])
-    first = _closed({links.first: NOTHING}, silent, place)
-    waiting, subsets = [_node(found, lattice, first)], {0: first}
+    position = {node: k for k, node in enumerate(lattice.order)}
+    result = _Found({}, [], [])
+    first = _closed({links.first: NOTHING}, silent, position)
+    waiting = [_node(result, lattice, first)]
+    subsets = {0: first}
     ends: list[tuple[int, Residual]] = []
     while waiting:
         node = waiting.pop()
@@ -77,21 +78,21 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
         if links.last in subset:
             ends.append((node, subset[links.last]))
         for word, reached in _after(subset, spoken).items():
-            closed = _closed(reached, silent, place)
+            closed = _closed(reached, silent, position)
             shared = _shared(closed)
-            residual = {at: _minus(one, shared) for at, one in closed.items()}
-            known = len(found.times)
-            end = _node(found, lattice, residual)
-            found.links.append((node, end, word, shared))
-            if end == known:
-                if known >= max_nodes:
+            residual = {at: _minus(weight, shared) for at, weight in closed.items()}
+            number = len(result.times)
+            end = _node(result, lattice, residual)
+            result.links.append((node, end, word, shared))
+            if end == number:
+                if number >= max_nodes:
                     raise GraphError(
                         f"{lattice.where}: more than {max_nodes} nodes after determinisation; "
                         "expected a pruned lattice: a smaller lattice beam"
                     )
                 waiting.append(end)
                 subsets[end] = residual
-    return _finished(found, ends, lattice, links)
+    return _finished(result, ends, lattice, links)
 
 
 def _by_node(links: ScoredLinks) -> tuple[Leaving, Leaving]:
@@ -99,16 +100,18 @@ def _by_node(links: ScoredLinks) -> tuple[Leaving, Leaving]:
 
     The beginning of another sentence stays, like a word, since what follows has another history.
     """
-    lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
+    lattice = links.lattice
+    scale = links.lattice.acoustic_scale
+    rows = links.lattice.segments.rows()
     silent: Leaving = [[] for _ in range(lattice.num_nodes)]
     spoken: Leaving = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(links.possible).tolist():
-        segments = () if lattice.div is None else lattice.div[link] or ()
-        word, acoustic = lattice.word[link], float(lattice.acoustic[link])
+        word = lattice.word[link]
+        acoustic = float(lattice.acoustic[link])
         is_mark = word in SENTENCE_MARKS and not links.begins_sentence[link]
         if is_mark and scale:  # the mark's word penalty is removed with it, its score kept
             acoustic = float(links.acoustic[link]) / scale
-        has = Residual(float(links.total[link]), acoustic, float(lattice.lm[link]), segments)
+        has = Residual(float(links.total[link]), acoustic, float(lattice.lm[link]), rows[link])
         where = silent if is_mark else spoken
         where[int(lattice.start[link])].append((int(lattice.end[link]), word, has))
     return silent, spoken
@@ -138,7 +141,8 @@ def _after(subset: Subset, spoken: Leaving) -> dict[str, Subset]:
     reached: dict[str, Subset] = {}
     for node, residual in subset.items():
         for end, word, has in spoken[node]:
-            longer, nodes = residual.plus(has), reached.setdefault(word, {})
+            longer = residual.plus(has)
+            nodes = reached.setdefault(word, {})
             if _better(nodes, end, longer):
                 nodes[end] = longer
     return reached
@@ -173,7 +177,7 @@ def _node(found: _Found, lattice: Lattice, subset: Subset) -> int:
     return number
 
 
-def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) -> float:
+def _time_before(lattice: Lattice, node: int, segments: tuple[Segment, ...]) -> float:
     """The time of a node less the length of some segments, in seconds.
 
     Computed in HTK's units of 100 ns: a difference of two sums of seconds may be negative by a rounding error.
@@ -193,8 +197,8 @@ def _end_empty_sentence(found: _Found, lattice: Lattice) -> None:
     at_start = (k for k, (start, _, word, _) in enumerate(found.links) if start == 0 and word == SENT_START)
     link = next(at_start, None)
     if link is not None:
-        scale, penalty = lattice.scale("acscale", 1.0), lattice.scale("wdpenalty", 0.0)
-        mark = NOTHING._replace(acoustic=-penalty / scale if scale else 0.0)  # which has a word penalty
+        scale = lattice.acoustic_scale
+        mark = NOTHING._replace(acoustic=-lattice.word_penalty / scale if scale else 0.0)  # which has a word penalty
         middle = len(found.times)
         found.times.append(found.times[0])
         found.links[link] = (middle, *found.links[link][1:])
@@ -225,14 +229,17 @@ def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice,
             if not entering[end]:
                 ready.append(end)
     rows = sorted(rows, key=lambda row: (order[row[0]], order[row[1]], row[2]))
-    return Lattice(
+    label, words = numbered([row[2] for row in rows])
+    return replace(
+        lattice,
         time=np.array([times[node] for node in order]),
         start=np.array([order[row[0]] for row in rows], np.int32),
         end=np.array([order[row[1]] for row in rows], np.int32),
-        word=[row[2] for row in rows],
+        label=label,
+        words=words,
         acoustic=np.array([row[3].acoustic for row in rows]),
         lm=np.array([row[3].lm for row in rows]),
-        div=None if lattice.div is None else [row[3].segments or None for row in rows],
-        utterance=lattice.utterance,
-        header=dict(lattice.header),
+        variant=np.zeros(len(rows), np.int32),
+        segments=Segments.of_rows(row[3].segments for row in rows),
+        path="",
     )

@@ -15,7 +15,7 @@ from decoder.lattices.nbest import nbest_paths
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import ArgonautError
-from readers.htk.slf import Lattice
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 TIE = 1e-9  # relative difference of scores that are equal but for rounding
@@ -49,12 +49,12 @@ def link_posteriors(links: ScoredLinks, scale: float = 1.0) -> Posteriors:
     lattice, score = links.lattice, scale * links.total
     forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
     forward[links.first] = backward[links.last] = 0.0
-    starts, ends, order = lattice.start.tolist(), lattice.end.tolist(), links.in_order.tolist()
+    starts, ends, order = lattice.start.tolist(), lattice.end.tolist(), lattice.in_order.tolist()
     for link in order:
         forward[ends[link]] = np.logaddexp(forward[ends[link]], forward[starts[link]] + score[link])
     total = float(forward[links.last])
     if not np.isfinite(total):
-        raise links.no_path()
+        raise lattice.no_path()
     for link in reversed(order):
         backward[starts[link]] = np.logaddexp(backward[starts[link]], backward[ends[link]] + score[link])
     with np.errstate(invalid="ignore"):
@@ -80,20 +80,7 @@ def best_path(links: ScoredLinks) -> list[int]:
     GraphError
         For a lattice with a loop or without a path.
     """
-    lattice = links.lattice
-    best, last = np.full(lattice.num_nodes, -np.inf), np.full(lattice.num_nodes, -1)
-    best[links.first] = 0.0
-    for link in links.in_order.tolist():
-        through = best[lattice.start[link]] + links.total[link]
-        if through > best[lattice.end[link]]:
-            best[lattice.end[link]], last[lattice.end[link]] = through, link
-    if not np.isfinite(best[links.last]):
-        raise links.no_path()
-    path, node = [], links.last
-    while node != links.first:
-        path.append(int(last[node]))
-        node = int(lattice.start[path[-1]])
-    return path[::-1]
+    return links.lattice.best_path(links.total)
 
 
 def confident_words(lattice: Lattice, scale: float = 1.0) -> list[Word]:
@@ -155,9 +142,9 @@ def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequenc
     """Return the words of each path, given as its links."""
     probability = np.exp(found.link)
     begin, end = word_begins(lattice), lattice.time[lattice.end]
-    words, known = np.array(lattice.word), {}
+    known = {}
     for link in {link for path in paths for link in path if lattice.word[link] not in SENTENCE_MARKS}:
-        same = np.flatnonzero(words == lattice.word[link])
+        same = np.flatnonzero(lattice.label == lattice.label[link])
         confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
         if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
             confidence = float(probability[link])
@@ -203,20 +190,11 @@ def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
     if [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS] == list(words):
         return path
     least = links.total[path].sum() - TIE * np.abs(links.total[path]).sum()
-    before, after = (
-        np.full(lattice.num_nodes, -np.inf) for _ in range(2)
-    )  # scores of the best paths to and from nodes
-    before[links.first] = after[links.last] = 0.0
-    for link in links.in_order.tolist():
-        start, end = lattice.start[link], lattice.end[link]
-        before[end] = max(before[end], before[start] + links.total[link])
-    for link in links.in_order[::-1].tolist():
-        start, end = lattice.start[link], lattice.end[link]
-        after[start] = max(after[start], links.total[link] + after[end])
+    before, after = lattice.best_scores(links.total)
     tied = before[lattice.start] + links.total + after[lattice.end] >= least
     reached: list[dict[int, int]] = [{} for _ in range(lattice.num_nodes)]  # number of words so far -> last link
     reached[links.first][0] = -1
-    for link in links.in_order[tied[links.in_order]].tolist():
+    for link in lattice.in_order[tied[lattice.in_order]].tolist():
         word = lattice.word[link]
         for number in reached[lattice.start[link]]:
             if word in SENTENCE_MARKS:
@@ -267,7 +245,7 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
     came = np.full((lattice.num_nodes, count), -2)  # the link, or -1 for a deletion
     came[links.first, 1:] = -1
     wrong = {word: np.array([word != other for other in reference], dtype=np.int64) for word in set(lattice.word)}
-    for link in links.in_order[np.isfinite(links.total[links.in_order])].tolist():
+    for link in lattice.in_order[np.isfinite(links.total[lattice.in_order])].tolist():
         start, end, word = int(lattice.start[link]), int(lattice.end[link]), lattice.word[link]
         if errors[start, 0] >= never:
             continue
@@ -281,7 +259,7 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
             if errors[end, k - 1] + 1 < errors[end, k]:
                 errors[end, k], came[end, k] = errors[end, k - 1] + 1, -1
     if errors[links.last, -1] >= never:
-        raise links.no_path()
+        raise lattice.no_path()
     words, node, k = [], links.last, count - 1
     while (node, k) != (links.first, 0):
         link = int(came[node, k])

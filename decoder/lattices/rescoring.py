@@ -24,7 +24,7 @@ from decoder.lattices.times import silence_words
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import SENT_END, Lattice
+from readers.results.lattice import SENT_END, Lattice
 
 MAX_NODES = 500_000
 END_MARKS = frozenset({SENTENCE_END, SENT_END})
@@ -56,9 +56,9 @@ def rescore_lattice(
     lattice : Lattice
     model : LanguageModel
     lm_scale : float, optional
-        New LM scale for the header; by default that of the lattice.
+        New LM scale; by default that of the lattice.
     lm_name : str
-        New name of the language model for the header.
+        New name of the language model, lmname of the header.
     max_nodes : int
         The most nodes of the result.
 
@@ -88,27 +88,24 @@ def rescore_lattice(
             alive.add(row.start)
             kept.append(row)
     if start not in alive:
-        raise links.no_path()
+        raise lattice.no_path()
     kept.reverse()
     nodes = [key for key in found if key in alive]
     number = {key: i for i, key in enumerate(nodes)}
     origin = np.array([row.link for row in kept], np.int64)
-    header = dict(lattice.header)
-    if lm_name:
-        header["lmname"] = lm_name
-    if lm_scale is not None:
-        header["lmscale"] = repr(float(lm_scale))
-    return Lattice(
+    return replace(
+        lattice,
         time=lattice.time[[node for node, _ in nodes]],
         start=np.array([number[row.start] for row in kept], np.int32),
         end=np.array([number[row.end] for row in kept], np.int32),
-        word=[lattice.word[link] for link in origin],
+        label=lattice.label[origin],
         acoustic=lattice.acoustic[origin],
         lm=np.array([row.lm for row in kept]),
-        variant=None if lattice.variant is None else lattice.variant[origin],
-        div=None if lattice.div is None else [lattice.div[link] for link in origin],
-        utterance=lattice.utterance,
-        header=header,
+        variant=lattice.variant[origin],
+        segments=lattice.segments.of_links(origin),
+        lm_scale=lattice.lm_scale if lm_scale is None else lm_scale,
+        header={**lattice.header} | ({"lmname": lm_name} if lm_name else {}),
+        path="",
     )
 
 
@@ -120,9 +117,9 @@ def _expanded(
     histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # used as ordered sets
     histories[start[0]][start[1]] = None
     silent_after = _silent_after(links, scores.marks)
-    for node in links.nodes:
+    for node in lattice.order:
         for history in histories[node]:
-            for link in links.leaving[node]:
+            for link in lattice.leaving[node]:
                 word = NEW_SENTENCE if links.begins_sentence[link] else lattice.word[link]
                 lm, following = scores.after(history, word)
                 end = int(lattice.end[link])
@@ -140,16 +137,16 @@ def _expanded(
                 f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
                 "expected a pruned lattice: a smaller lattice beam"
             )
-    return rows, [(node, history) for node in links.nodes for history in histories[node]]
+    return rows, [(node, history) for node in lattice.order for history in histories[node]]
 
 
 def _silent_after(links: ScoredLinks, marks: frozenset[str]) -> list[bool]:
     """For each node, whether neither a word nor the end of the sentence can follow it."""
     lattice = links.lattice
     silent = [True] * lattice.num_nodes
-    for node in reversed(links.nodes):
+    for node in reversed(lattice.order):
         silent[node] = all(
-            silent[lattice.end[link]] and lattice.word[link] in marks - END_MARKS for link in links.leaving[node]
+            silent[lattice.end[link]] and lattice.word[link] in marks - END_MARKS for link in lattice.leaving[node]
         )
     return silent
 

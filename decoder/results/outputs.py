@@ -23,8 +23,8 @@ from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
 from readers.common.text import SENT_START
 from readers.htk.mlf import Label
-from readers.htk.slf import NULL_WORD, QUIET, Lattice, quiet_field
 from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
+from readers.results.lattice import NULL_WORD, Lattice, Segments
 
 SCORE_DECIMALS = 6
 
@@ -46,7 +46,8 @@ def state_labels(
     The first state of a phone model has the model and its score beside it, the first state of a word the word and its
     score; <s> and </s> count as words, silence between words has none.
     """
-    path, graph = result.path, decoder.graph
+    path = result.path
+    graph = decoder.graph
     phones = {}
     for first, last, model in model_instances(path, graph, decoder.silence)[0]:
         states = np.flatnonzero(path.label[first:last] >= 0) + first
@@ -69,9 +70,6 @@ def state_labels(
     return labels
 
 
-LEVELS = ("word", "phone", "state")
-
-
 def alignment_labels(
     alignment: Alignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
 ) -> list[Label]:
@@ -80,7 +78,8 @@ def alignment_labels(
     The higher levels stand beside the first label that belongs to them.  Inserted silence has no word; words that are
     not written have no label.
     """
-    graph, words = alignment.graph, [pair for pair in alignment.words if pair[0].output]
+    graph = alignment.graph
+    words = [pair for pair in alignment.words if pair[0].output]
     if level == "word":
         return [
             Label(*_times(span.start, span.end, period, until), unit.output, _score(span.cost)) for unit, span in words
@@ -123,41 +122,35 @@ def slf_lattice(
     lm_name: str = "",
     until: float = math.inf,
 ) -> Lattice:
-    """The lattice in HTK's form.  For every link
+    """The lattice of a search, whose links have exactly the scores of the search.
 
-        acscale * a + lmscale * l + (wdpenalty if it has a word) = -cost
-
-    exactly: l is ln P of the n-gram and, divided by lmscale, the bonus of hotwords; a is the acoustic log-likelihood
-    together with all other costs of the search (transitions, silence, graph costs beyond the language model), in units
-    of acscale.  The header names the silence states; silence stands before the word that follows it.  A link
-    !SENT_START begins a new sentence.
+    The score of a link is minus its cost: lm is ln P of the n-gram and, divided by lm_scale, the bonus of hotwords;
+    acoustic is the acoustic log-likelihood together with all other costs of the search (transitions, silence, graph
+    costs beyond the language model), in units of acoustic_scale.  Silence stands before the word that follows it.  A
+    link !SENT_START begins a new sentence.
     """
     word = [_link_word(graph, word) for word in lattice.word.tolist()]
     acoustic_scale = options.acweight if options.acweight > 0 else 1.0
     penalty = -options.word_penalty * np.array([name != NULL_WORD for name in word], dtype=np.float64)
     seconds = period / TICKS_PER_SECOND
     lm = lattice.lm + (lattice.bonus / options.lm_scale if options.lm_scale else 0.0)
-    header = {"lmname": lm_name} if lm_name else {}
-    header |= {
-        "lmscale": repr(float(options.lm_scale)),
-        "wdpenalty": repr(float(-options.word_penalty) + 0.0),
-        "acscale": repr(float(acoustic_scale)),
-        QUIET: quiet_field(_silence_states(graph, options)),
-    }
-    return Lattice(
+    return Lattice.of_words(
         time=np.minimum(lattice.time * seconds, until / TICKS_PER_SECOND),
         start=lattice.start,
         end=lattice.end,
         word=word,
         acoustic=(-lattice.cost - options.lm_scale * lm - penalty) / acoustic_scale,
         lm=lm,
-        div=[
-            tuple((graph.states[state], _length(start, end, period, until), None) for state, start, end in states)
-            or None
+        segments=Segments.of_rows(
+            [(graph.states[state], _length(start, end, period, until), None) for state, start, end in states]
             for states in lattice.states
-        ],
+        ),
+        silence=_silence_states(graph, options),
+        acoustic_scale=acoustic_scale,
+        lm_scale=options.lm_scale,
+        word_penalty=0.0 - options.word_penalty,
         utterance=utterance,
-        header=header,
+        header={"lmname": lm_name} if lm_name else {},
     )
 
 
@@ -175,7 +168,7 @@ def _length(start: int, end: int, period: int, until: float) -> float:
 def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:
     """Silence model -> the names of its states in the graph."""
     silent = silence_models(graph, options.silence)
-    found: dict[str, list[str]] = {}
+    states_of_model: dict[str, list[str]] = {}
     for state in graph.used_states[silent[graph.state_model[graph.used_states]]].tolist():
-        found.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
-    return found
+        states_of_model.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
+    return states_of_model

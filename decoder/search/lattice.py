@@ -72,20 +72,6 @@ class WordLattice:
         """L, the number of links."""
         return self.start.shape[0]
 
-    def best_path(self) -> tuple[float, list[int]]:
-        """(cost, links) of the cheapest path from start to end; of equal ones, that with the earlier link."""
-        cost, last = np.full(self.num_nodes, np.inf), np.full(self.num_nodes, -1)
-        cost[0] = 0.0
-        for link in np.lexsort((np.arange(self.num_links), self.start)):  # nodes are in topological order
-            through = cost[self.start[link]] + self.cost[link]
-            if through < cost[self.end[link]]:
-                cost[self.end[link]], last[self.end[link]] = through, link
-        links, node = [], self.num_nodes - 1
-        while node != 0:
-            links.append(int(last[node]))
-            node = int(self.start[last[node]])
-        return float(cost[-1]), links[::-1]
-
 
 _State = tuple[int, int, int, int]  # position, first frame, end frame, step of an HMM state
 

@@ -31,7 +31,6 @@ from readers.htk.scp import ScpEntry as ScpEntry
 from readers.htk.scp import read_list as read_list
 from readers.htk.scp import read_scp as read_scp
 from readers.htk.scp import write_scp as write_scp
-from readers.htk.slf import Lattice as Lattice
 from readers.htk.slf import read_slf as read_slf
 from readers.htk.slf import write_slf as write_slf
 from readers.htk.trees import DecisionTree as DecisionTree

@@ -11,117 +11,33 @@ import gzip
 import math
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from readers.common.files import atomic_write
 from readers.common.text import is_count, quote_name, read_lines, to_number, to_numbers, unescape
 from readers.errors import FormatError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
+from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
-NULL_WORD = "!NULL"
-SENT_END = "!SENT_END"
 MOST_VARIANTS = 2**31 - 1
 MOST_SECONDS = 1e9
 QUIET = "quiet"
+# The fields of a lattice that its header gives as numbers, in the order in which they are written.
+SCALES = {"lm_scale": "lmscale", "word_penalty": "wdpenalty", "acoustic_scale": "acscale"}
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
 _SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
 _SHORT_OF_BOTH = {"WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
 _SHORT_NODE = {**_SHORT_OF_BOTH, "time": "t"}
 _SHORT_LINK = {**_SHORT_OF_BOTH, "START": "S", "END": "E", "ngram": "n", "language": "l"}
+_NOT_KEPT = {*SCALES.values(), QUIET, "V", "U", "tscale"}
 
 Fields = dict[str, str]
 Links = dict[int, tuple[Fields, int]]  # fields and line of each
 ToLog = Callable[[float], float]
-Division = tuple[str, float | None, float | None]
-
-
-@dataclass(eq=False)
-class Lattice:
-    """A word lattice with N nodes and L links.  Words are stored on links.
-
-    Attributes
-    ----------
-    time : (N,) float64
-        Seconds from the start of the utterance; NaN if not given.
-    start, end : (L,) int32
-        Nodes of each link.
-    word : list of str
-        Word of each link; `!NULL` for none.  If a file has words on nodes, a link has the word of its end node.
-    acoustic, lm : (L,) float64
-        Natural-log likelihoods, 0 if not given; lm is not scaled and contains no word penalty.
-    variant : (L,) int32 or None
-        Pronunciation number, 0 if not given.
-    div : list or None
-        Segments of each link: tuples (label, duration in seconds, log likelihood), the latter two None if not given.
-    utterance : str
-        Name of the utterance.
-    header : dict of str to str
-        The other header fields: lmname, lmscale, wdpenalty, acscale, ...
-    path : str
-        The file from which it was read.
-    """
-
-    time: npt.NDArray[np.float64]
-    start: npt.NDArray[np.int32]
-    end: npt.NDArray[np.int32]
-    word: list[str]
-    acoustic: npt.NDArray[np.float64]
-    lm: npt.NDArray[np.float64]
-    variant: npt.NDArray[np.int32] | None = None
-    div: list[tuple[Division, ...] | None] | None = None
-    utterance: str = ""
-    header: dict[str, str] = field(default_factory=dict)
-    path: str = ""
-
-    @property
-    def where(self) -> str:
-        """File or utterance, for messages."""
-        return self.path or f"lattice {self.utterance}".rstrip()
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.time)
-
-    @property
-    def num_links(self) -> int:
-        """Number of links."""
-        return len(self.start)
-
-    def scale(self, name: str, default: float) -> float:
-        """Return a number of the header, such as lmscale or wdpenalty.  Raises FormatError for a malformed number."""
-        return _real(self.header, name, default, f"{self.where}: header")
-
-    def quiet(self) -> dict[str, str] | None:
-        """Map each segment label that is silence to its silence model; None if the header does not have the field.
-
-        Raises FormatError for a malformed field.
-        """
-        if QUIET not in self.header:
-            return None
-        text = self.header[QUIET]
-        models: dict[str, str] = {}
-        for piece in text.strip(":").split(":") if text.strip(":") else ():
-            model, *labels = piece.split(",")
-            if not model or not all(labels):
-                raise FormatError(f"{self.where}: header: {QUIET}={text[:40]}; expected :model,label,label: and so on")
-            models |= dict.fromkeys(labels, model)
-        return models
-
-
-def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
-    """Format silence models and their segment labels as a header field; see Lattice.quiet.
-
-    Raises GraphError for names that contain : or a comma.
-    """
-    for name in (name for model, labels in models.items() for name in (model, *labels)):
-        _check_label(name, "silence")
-    return ":" + "".join(",".join((model, *labels)) + ":" for model, labels in models.items())
 
 
 def read_slf(path: str | Path) -> Lattice:
@@ -168,10 +84,10 @@ def read_slf(path: str | Path) -> Lattice:
             links[_new_number(fields["J"], links, num_links, "link", where)] = _normal(fields, _SHORT_LINK), number
         else:
             raise FormatError(f"{where}: {line[:40]!r}; expected a node (I=) or a link (J=)")
-    for kind, found, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
-        if len(found) != expected:
-            missing = next(i for i in range(expected) if i not in found)
-            raise FormatError(f"{path}: {len(found)} {kind}s, {kind} {missing} is missing; expected {expected}")
+    for kind, listed, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
+        if len(listed) != expected:
+            missing = next(i for i in range(expected) if i not in listed)
+            raise FormatError(f"{path}: {len(listed)} {kind}s, {kind} {missing} is missing; expected {expected}")
     return _build(header, nodes, num_nodes, links, to_log, path)
 
 
@@ -257,66 +173,72 @@ def _log_conversion(base: str | None, path: str | Path) -> ToLog:
 def _build(
     header: Fields, nodes: dict[int, Fields], num_nodes: int, links: Links, to_log: ToLog, path: str | Path
 ) -> Lattice:
-    num_links = len(links)
-    unit = _real(header, "tscale", 1.0, f"{path}: header")
+    in_header = f"{path}: header"
+    unit = _real(header, "tscale", 1.0, in_header)
     if not 0 < unit < math.inf:
-        raise FormatError(f"{path}: header: tscale={header['tscale']}; expected the seconds of a unit of time")
-    header.pop("tscale", None)
+        raise FormatError(f"{in_header}: tscale={header['tscale']}; expected the seconds of a unit of time")
     time = np.array([_real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)], np.float64)
     for node in np.flatnonzero(~(np.abs(time) * unit <= MOST_SECONDS)).tolist():
         if "t" in nodes.get(node, {}):
             raise FormatError(f"{path}: node {node}: t={nodes[node]['t']}; expected a time in seconds")
     time *= unit
-    start, end, variant = (np.zeros(num_links, np.int32) for _ in range(3))
-    acoustic, lm = np.zeros(num_links), np.zeros(num_links)
+    bounds = np.zeros((2, len(links)), np.int32)
+    variant = np.zeros(len(links), np.int32)
+    acoustic, lm = np.zeros((2, len(links)))
     words: list[str] = []
-    div: list[tuple[Division, ...] | None] = []
-    for i in range(num_links):
+    segments: list[Sequence[Segment]] = []
+    for i in range(len(links)):
         fields, number = links[i]
         where = f"{path}:{number}"
-        for name, store in (("S", start), ("E", end)):
+        for side, name in enumerate("SE"):
             if name not in fields:
                 raise FormatError(f"{where}: link {i} has no {name}=; expected its start and end node")
             node = _integer(fields[name], where)
             if node >= num_nodes:
                 raise FormatError(f"{where}: link {i} names node {node}; expected numbers below {num_nodes}")
-            store[i] = node
-        if time[end[i]] < time[start[i]] - 0.5 / TICKS_PER_SECOND:  # less is rounding
-            raise FormatError(
-                f"{where}: link {i} goes from {time[start[i]]:g} s to {time[end[i]]:g} s; expected start <= end"
-            )
+            bounds[side, i] = node
+        start, end = time[bounds[:, i]]
+        if end < start - 0.5 / TICKS_PER_SECOND:  # less is rounding
+            raise FormatError(f"{where}: link {i} goes from {start:g} s to {end:g} s; expected start <= end")
         # Word, variant, likelihood and segments are fields of the link or of its end node.
-        fields = {k: v for k, v in nodes.get(int(end[i]), {}).items() if k in "Wvad"} | fields
+        fields = {k: v for k, v in nodes.get(node, {}).items() if k in "Wvad"} | fields
         words.append(fields.get("W", NULL_WORD))
         number = _integer(fields.get("v", "0"), where)
         if number > MOST_VARIANTS:
             raise FormatError(f"{where}: variant {number} of {words[-1]}; expected at most {MOST_VARIANTS}")
         variant[i] = number
-        div.append(_parse_div(fields["d"], where) if "d" in fields else None)
+        segments.append(_parse_segments(fields["d"], where) if "d" in fields else ())
         if "a" in fields:
             acoustic[i] = to_log(_real(fields, "a", 0, where))
         for name in ("n", "l"):  # the general language model score takes precedence over the n-gram score
             if name in fields:
                 lm[i] = to_log(_real(fields, name, 0, where))
-    header.pop("V", None)
-    return Lattice(
-        time,
-        start,
-        end,
-        words,
-        acoustic,
-        lm,
-        variant,
-        div if any(entry is not None for entry in div) else None,
-        header.pop("U", ""),
-        header,
-        os.fspath(path),
+    return Lattice.of_words(
+        *(time, *bounds, words, acoustic, lm),
+        variant=variant,
+        segments=Segments.of_rows(segments),
+        silence=_parse_silence(header[QUIET], in_header) if QUIET in header else None,
+        utterance=header.get("U", ""),
+        header={name: text for name, text in header.items() if name not in _NOT_KEPT},
+        path=os.fspath(path),
+        **{name: _real(header, key, 0.0, in_header) for name, key in SCALES.items() if key in header},
     )
 
 
-def _parse_div(text: str, where: str) -> tuple[Division, ...]:
+def _parse_silence(text: str, where: str) -> dict[str, tuple[str, ...]]:
+    """Parse silence models with the labels of their segments `:model,label,label:...:`."""
+    models = {}
+    for piece in text.strip(":").split(":") if text.strip(":") else ():
+        model, *labels = piece.split(",")
+        if not model or not all(labels):
+            raise FormatError(f"{where}: {QUIET}={text[:40]}; expected :model,label,label: and so on")
+        models[model] = tuple(labels)
+    return models
+
+
+def _parse_segments(text: str, where: str) -> list[Segment]:
     """Parse segments `:label[,duration[,likelihood]]:...:`."""
-    segments = []
+    segments: list[Segment] = []
     for piece in text.strip(":").split(":") if text.strip(":") else ():
         label, *numbers = piece.split(",")
         try:
@@ -327,7 +249,7 @@ def _parse_div(text: str, where: str) -> tuple[Division, ...]:
             raise FormatError(f"{where}: segments {text[:40]!r}; expected :label,duration,likelihood: and so on")
         duration, likelihood = [*values, None, None][:2]
         segments.append((label, duration, likelihood))
-    return tuple(segments)
+    return segments
 
 
 def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
@@ -351,31 +273,42 @@ def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
     HTK Book 3.4, chapter 20.
     """
     _check(lattice, path)
-    lines = ["VERSION=1.0", f"UTTERANCE={quote_name(lattice.utterance)}"] if lattice.utterance else ["VERSION=1.0"]
-    lines += [f"{name}={quote_name(value)}" for name, value in lattice.header.items()]
+    header = {"VERSION": "1.0"} | ({"UTTERANCE": lattice.utterance} if lattice.utterance else {}) | lattice.header
+    header |= {key: repr(float(getattr(lattice, name))) for name, key in SCALES.items()}
+    if lattice.silence is not None:
+        header[QUIET] = _format_silence(lattice.silence)
+    lines = [f"{name}={quote_name(value)}" for name, value in header.items()]
     lines.append(f"N={lattice.num_nodes} L={lattice.num_links}")
     for i, time in enumerate(lattice.time.tolist()):
         lines.append(f"I={i}" if math.isnan(time) else f"I={i} t={time:.{digits}g}")
-    variants = [0] * lattice.num_links if lattice.variant is None else lattice.variant.tolist()
-    columns = (a.tolist() for a in (lattice.start, lattice.end, lattice.acoustic, lattice.lm))
-    for i, (start, end, acoustic, lm) in enumerate(zip(*columns)):
-        line = f"J={i} S={start} E={end} W={quote_name(lattice.word[i])} v={variants[i]}"
-        line += f" a={acoustic:.{digits}g} l={lm:.{digits}g}"
-        segments = None if lattice.div is None else lattice.div[i]
-        if segments is not None:
-            line += f" d={quote_name(_format_div(segments, digits, path))}"
-        lines.append(line)
+    words = [quote_name(word) for word in lattice.words]
+    columns = (lattice.start, lattice.end, lattice.label, lattice.variant, lattice.acoustic, lattice.lm)
+    rows = zip(*(column.tolist() for column in columns), _format_segments(lattice.segments, digits, path))
+    for i, (start, end, label, variant, acoustic, lm, segments) in enumerate(rows):
+        line = f"J={i} S={start} E={end} W={words[label]} v={variant} a={acoustic:.{digits}g} l={lm:.{digits}g}"
+        lines.append(line + segments)
     data = ("\n".join(lines) + "\n").encode()
     with atomic_write(path) as file:
         file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
-def _format_div(segments: tuple[Division, ...], digits: int, path: str | Path) -> str:
-    pieces = []
-    for label, *values in segments:
-        _check_label(label, path)
-        pieces.append(",".join([label] + [f"{value:.{digits}g}" for value in values if value is not None]))
-    return ":" + "".join(piece + ":" for piece in pieces)
+def _format_silence(models: Mapping[str, Sequence[str]]) -> str:
+    for name in (name for model, labels in models.items() for name in (model, *labels)):
+        _check_label(name, "silence")
+    return ":" + "".join(",".join((model, *labels)) + ":" for model, labels in models.items())
+
+
+def _format_segments(segments: Segments, digits: int, path: str | Path) -> list[str]:
+    """Return the field d= of each link, "" without segments."""
+    for name in segments.names:
+        _check_label(name, path)
+    columns = (column.tolist() for column in (segments.label, segments.seconds, segments.score))
+    pieces = [
+        ",".join([segments.names[label], *(f"{value:.{digits}g}" for value in values if not math.isnan(value))]) + ":"
+        for label, *values in zip(*columns)
+    ]
+    bounds = pairwise(segments.first.tolist())
+    return [f" d={quote_name(':' + ''.join(pieces[first:end]))}" if end > first else "" for first, end in bounds]
 
 
 def _check_label(label: str, where: str | Path) -> None:
@@ -384,8 +317,8 @@ def _check_label(label: str, where: str | Path) -> None:
 
 
 def _check(lattice: Lattice, path: str | Path) -> None:
-    lengths = {lattice.num_links, len(lattice.end), len(lattice.word), len(lattice.acoustic), len(lattice.lm)}
-    lengths |= {len(column) for column in (lattice.variant, lattice.div) if column is not None}
+    columns = (lattice.start, lattice.end, lattice.label, lattice.acoustic, lattice.lm, lattice.variant)
+    lengths = {*map(len, columns), len(lattice.segments.first) - 1}
     if len(lengths) != 1:
         raise GraphError(f"{path}: lattice with columns of {sorted(lengths)} links; expected one length")
     for nodes in (lattice.start, lattice.end):

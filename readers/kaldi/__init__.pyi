@@ -4,6 +4,7 @@ from readers.kaldi.ark import read_ark_scp as read_ark_scp
 from readers.kaldi.ark import read_matrix as read_matrix
 from readers.kaldi.ark import scan_ark as scan_ark
 from readers.kaldi.ark import write_matrix as write_matrix
+from readers.kaldi.lattice import read_kaldi_lattices as read_kaldi_lattices
 from readers.kaldi.lattice import read_word_table as read_word_table
 from readers.kaldi.lattice import write_kaldi_lattices as write_kaldi_lattices
 from readers.kaldi.lattice import write_word_table as write_word_table

@@ -1,61 +1,294 @@
-"""Lattices in Kaldi's text format (compact lattices, as `lattice-copy --write-compact ark:... ark,t:-` prints them).
+"""Lattices in Kaldi's archives, compact or not, in text or binary form, and tables of words.
 
-A lattice is a line with the utterance, lines `start end word graph,acoustic,alignment` for links, lines
-`node graph,acoustic,` for final nodes, and an empty line.  Words and alignment states are numbers, which tables map.
-Costs are negative natural logs: acoustic costs are not scaled, graph costs include all scales.  With --acoustic-scale
-equal to the acscale of the lattice, Kaldi's programs rank paths as the search did.
+An arc of a compact lattice has a word and `graph,acoustic,1_1_4`, its costs and, as far as they are known, the
+transition ids of its frames.  In other lattices an arc has a transition id, a word and `graph,acoustic`.  A text
+lattice is a line with the utterance, a line for each arc and each final node, and an empty line; the binary form is
+OpenFst's.  Words are numbers, which a table maps.  Costs are negative natural logs: acoustic costs are not scaled,
+graph costs include all scales.  With --acoustic-scale equal to the acoustic scale of the lattice, Kaldi's programs rank
+paths as the search did.
+
+References
+----------
+Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012; Kaldi documentation, "Lattices in Kaldi".
 """
 
-from collections.abc import Iterable, Mapping
+import math
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from readers.common.files import atomic_write
-from readers.common.text import is_count, read_lines
+from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
-from readers.htk.slf import NULL_WORD, Lattice
 from readers.language.att import EPSILON
+from readers.language.openfst import BEGIN, VERSION, vector_fst
+from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
+PERIOD = 0.01  # seconds of a frame
+_ARC_TYPES = {True: b"compactlattice44", False: b"lattice4"}  # by whether the lattice is compact
 
 
-def write_kaldi_lattices(path: str | Path, lattices: Iterable[tuple[str, Lattice]], words: Mapping[str, int]) -> None:
-    """Write lattices in Kaldi's compact text format.
+class Arc(NamedTuple):
+    """An arc with its costs and transition ids; an arc to node -1 stands for the costs of a final node."""
+
+    start: int
+    end: int
+    word: int
+    graph: float
+    acoustic: float
+    transitions: tuple[int, ...]
+
+
+def read_kaldi_lattices(
+    path: str | Path, words: Mapping[str, int], period: float = PERIOD
+) -> Iterator[tuple[str, Lattice]]:
+    """Read an archive of lattices, compact or not, in text or binary form.
+
+    Parameters
+    ----------
+    path : path
+    words : mapping of str to int
+        Number of each word.
+    period : float
+        Seconds of a frame, for which a transition id stands.
+
+    Yields
+    ------
+    (str, Lattice)
+        Utterance and lattice.  Equal transition ids in succession are a segment of their link, whose label is their
+        number; nodes have times if there are such segments.
+
+    Raises
+    ------
+    FormatError
+        With the line, or the utterance of a binary lattice, for what is no lattice, and words that the table lacks.
+    GraphError
+        For a lattice with transition ids and a loop, or with more than one start or end.
+    """
+    names = {number: word for word, number in words.items()} | {0: NULL_WORD}
+    for name, arcs in read_arcs(path):
+        number = next((arc.word for arc in arcs if arc.word not in names), None)
+        if number is not None:
+            raise FormatError(f"{path}: lattice {name}: no word has the number {number}; expected one in the table")
+        yield name, _lattice(name, arcs, names, period, str(path))
+
+
+def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: float, path: str) -> Lattice:
+    num_nodes = 1 + max(max(arc.start, arc.end) for arc in arcs)
+    finals = [arc for arc in arcs if arc.end < 0]
+    links = [arc for arc in arcs if arc.end >= 0]
+    if finals != [Arc(finals[0].start, -1, 0, 0.0, 0.0, ())] or finals[0].start in {arc.start for arc in links}:
+        links += [arc._replace(end=num_nodes) for arc in finals]  # another node is the only end
+        num_nodes += 1
+    start, end, word, graph, acoustic, transitions = zip(*links) if links else [()] * 6
+    runs = [[(str(number), len([*run]) * period, None) for number, run in groupby(row)] for row in transitions]
+    lattice = Lattice.of_words(
+        *(np.full(num_nodes, np.nan), start, end, [names[number] for number in word]),
+        *(-np.array(acoustic, np.float32), -np.array(graph, np.float32)),
+        segments=Segments.of_rows(runs),
+        utterance=name,
+        path=path,
+    )
+    if not any(transitions):
+        return lattice
+    frames = np.zeros(num_nodes, np.int64)
+    for node in lattice.order:
+        for link in lattice.leaving[node]:
+            frames[end[link]] = frames[node] + len(transitions[link])
+    return replace(lattice, time=frames * period)
+
+
+def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
+    """Yield the utterances of an archive with the arcs of their lattices.  Raises FormatError."""
+    raw = read_bytes(path)
+    if not raw.startswith(BEGIN[:4], raw.find(b" ") + 1):
+        yield from _text_arcs(path)
+        return
+    position = 0
+    while position < len(raw):
+        name = raw[position : raw.find(b" ", position)].decode("utf-8", "replace")
+        try:
+            arcs, position = _binary_arcs(raw, raw.find(b" ", position) + 1)
+        except (struct.error, ValueError):
+            expected = "expected a complete one of OpenFst's type vector, with a final node"
+            raise FormatError(f"{path}: damaged lattice {name[:60]!r}; {expected}") from None
+        yield name, arcs
+
+
+def _text_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
+    name = ""
+    arcs = list[Arc]()
+    for number, line in enumerate([*read_lines(path), ""], 1):
+        fields = line.split()
+        try:
+            if name and fields:
+                arcs.append(_parse_arc(fields))
+            elif name:
+                yield name, _checked(arcs)
+                name = ""
+                arcs = []
+            elif fields:
+                (name,) = fields
+        except ValueError:
+            expected = "the name of a lattice, then its arcs with labels and costs, and its final nodes"
+            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected {expected}") from None
+
+
+def _parse_arc(fields: Sequence[str]) -> Arc:
+    """Parse a line; costs of zero may be missing.  Raises ValueError."""
+    costs = fields[-1].split(",") if "," in fields[-1] else ["0", "0"]
+    start, *labels = fields[: -1 if "," in fields[-1] else None]
+    end, *transition, word = labels or ("0", "0")
+    graph, acoustic = to_numbers(costs[:2])
+    transitions = [*transition, *"_".join(costs[2:]).split("_")] if "".join(costs[2:]) else transition
+    if len(transition) > 1 or len(costs) > 3 or not all(map(is_count, (start, end, word, *transitions))):
+        raise ValueError
+    ids = tuple(number for number in map(int, transitions) if number)
+    return Arc(int(start), int(end) if labels else -1, int(word), graph, acoustic, ids)
+
+
+def _checked(arcs: list[Arc]) -> list[Arc]:
+    """Check nodes, of which one must be final, and remove final nodes of infinite costs.  Raises ValueError."""
+    arcs = [arc for arc in arcs if arc.end >= 0 or math.isfinite(arc.graph + arc.acoustic)]
+    if all(arc.end >= 0 for arc in arcs) or max(max(arc.start, arc.end) for arc in arcs) >= 2 * len(arcs):
+        raise ValueError
+    return arcs
+
+
+def _binary_arcs(raw: bytes, position: int) -> tuple[list[Arc], int]:
+    """Return the arcs of the lattice at a position, and the end of it.  Raises ValueError and struct.error."""
+
+    def take(form: str) -> tuple[Any, ...]:
+        nonlocal position
+        values = struct.unpack_from(f"<{form}", raw, position)
+        position += struct.calcsize(f"<{form}")
+        return values
+
+    def weight() -> tuple[float, float, tuple[int, ...]]:
+        graph, acoustic = take("ff")
+        return graph, acoustic, take(f"{take('i')[0]}i") if is_compact else ()
+
+    begin, size = take(f"{len(BEGIN)}si")
+    (arc_type,) = take(f"{size}s")
+    version, flags, _, _, num_nodes, _ = take("iiQqqq")
+    is_compact = arc_type == _ARC_TYPES[True]
+    if begin != BEGIN or arc_type not in _ARC_TYPES.values() or (version, flags) != (VERSION, 0):
+        raise ValueError
+    arcs: list[Arc] = []
+    for node in range(num_nodes):
+        final = Arc(node, -1, 0, *weight())
+        for _ in range(take("q")[0]):
+            transition, word = take("ii")
+            graph, acoustic, transitions = weight()
+            transitions = (transition,) if transition and not is_compact else transitions
+            arcs.append(Arc(node, take("i")[0], word, graph, acoustic, transitions))
+        arcs.append(final)
+    return _checked(arcs), position
+
+
+def write_kaldi_lattices(
+    path: str | Path,
+    lattices: Iterable[tuple[str, Lattice]],
+    words: Mapping[str, int],
+    *,
+    binary: bool = False,
+    compact: bool = True,
+    period: float = PERIOD,
+) -> None:
+    """Write an archive of lattices.
 
     Parameters
     ----------
     path : path
         File to write.
     lattices : iterable of (str, Lattice)
-        Utterance and lattice.  Segments of links are not written, because their states are not Kaldi transition ids;
-        Kaldi accepts links of any length without an alignment.
+        Utterance and lattice.  Segments are written if their labels are transition ids, that is numbers; Kaldi accepts
+        links of any length without them.
     words : mapping of str to int
         Number of each word.
+    binary, compact : bool
+        The form.  In lattices that are not compact, each transition id has an arc.
+    period : float
+        Seconds of a frame.
 
     Raises
     ------
     GraphError
         For a word without a number, and what `check_kaldi_lattice` raises.
     """
-    with atomic_write(path, "w") as file:
+    form = _binary_form if binary else _text_form
+    with atomic_write(path) as file:
         for name, lattice in lattices:
-            file.write("".join([f"{name}\n", *_lines(name, lattice, words), "\n"]))
+            arcs = _arcs_of(name, lattice, words, period)
+            file.write(form(name, arcs if compact else _split(arcs, lattice.num_nodes), compact))
 
 
-def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[str]:
+def _arcs_of(name: str, lattice: Lattice, words: Mapping[str, int], period: float) -> list[Arc]:
+    """The arcs in the order of their start nodes, of which the first is 0, then the final node."""
     first, last = check_kaldi_lattice(name, lattice)
-    numbers = np.arange(lattice.num_nodes)  # Kaldi's start node is 0
-    numbers[[0, first]] = numbers[[first, 0]]
-    penalty = lattice.scale("wdpenalty", 0.0)
-    for link in np.argsort(numbers[lattice.start], kind="stable").tolist():
-        word = lattice.word[link]
+    for word in dict.fromkeys(lattice.word):
         if word != NULL_WORD and word not in words:
             raise GraphError(f"lattice {name}: {word} has no number; expected one in the table of words")
-        graph = -lattice.scale("lmscale", 1.0) * float(lattice.lm[link]) - penalty * (word != NULL_WORD)
-        start, end = numbers[lattice.start[link]], numbers[lattice.end[link]]
-        yield f"{start}\t{end}\t{words.get(word, 0)}\t{graph:.9g},{-float(lattice.acoustic[link]):.9g},\n"
-    yield f"{numbers[last]}\t0,0,\n"
+    numbers = np.arange(lattice.num_nodes)
+    numbers[[0, first]] = numbers[[first, 0]]
+    has_word = ~lattice.bears({NULL_WORD})
+    graph = -lattice.lm_scale * lattice.lm - lattice.word_penalty * has_word
+    word_numbers = np.array([words.get(word, 0) for word in lattice.words], np.int64)[lattice.label]
+    columns = numbers[lattice.start], numbers[lattice.end], word_numbers, graph, -lattice.acoustic
+    transitions = [()] * lattice.num_links
+    if all(map(is_count, lattice.segments.names)):
+        transitions = [_transitions(row, period) for row in lattice.segments.rows()]
+    arcs = map(Arc, *(column.tolist() for column in columns), transitions)
+    return [*sorted(arcs, key=lambda arc: arc.start), Arc(int(numbers[last]), -1, 0, 0.0, 0.0, ())]
+
+
+def _transitions(segments: Sequence[Segment], period: float) -> tuple[int, ...]:
+    return tuple(int(label) for label, seconds, _ in segments for _ in range(round((seconds or 0.0) / period)))
+
+
+def _split(arcs: Iterable[Arc], num_nodes: int) -> list[Arc]:
+    """Divide arcs into arcs of one transition id; the first of them has the word and the costs."""
+    parts: list[Arc] = []
+    for arc in arcs:
+        inner = range(num_nodes, num_nodes + len(arc.transitions) - 1)
+        num_nodes += len(inner)
+        for number, (start, end) in enumerate(pairwise([arc.start, *inner, arc.end])):
+            labels_and_costs = (arc.word, arc.graph, arc.acoustic) if number == 0 else (0, 0.0, 0.0)
+            parts.append(Arc(start, end, *labels_and_costs, arc.transitions[number : number + 1]))
+    return sorted(parts, key=lambda arc: (arc.end < 0, arc.start))
+
+
+def _text_form(name: str, arcs: Iterable[Arc], compact: bool) -> bytes:
+    lines = [name]
+    for arc in arcs:
+        ids = list(map(str, arc.transitions))
+        costs = f"{arc.graph:.9g},{arc.acoustic:.9g}" + (f",{'_'.join(ids)}" if compact else "")
+        labels = [arc.start, arc.end, *([] if compact else ids or ["0"]), arc.word] if arc.end >= 0 else [arc.start]
+        lines.append("\t".join(map(str, (*labels, costs))))
+    return "\n".join([*lines, "", ""]).encode()
+
+
+def _binary_form(name: str, arcs: Sequence[Arc], compact: bool) -> bytes:
+    def weight(graph: float, acoustic: float, transitions: Sequence[int]) -> bytes:
+        ids = struct.pack(f"<{1 + len(transitions)}i", len(transitions), *transitions) if compact else b""
+        return struct.pack("<ff", graph, acoustic) + ids
+
+    num_nodes = 1 + max(max(arc.start, arc.end) for arc in arcs)
+    leaving: list[list[bytes]] = [[] for _ in range(num_nodes)]
+    finals = [weight(np.inf, np.inf, ())] * num_nodes
+    for start, end, word, *costs, transitions in arcs:
+        if end < 0:
+            finals[start] = weight(*costs, transitions)
+        else:
+            labels = word if compact else (transitions or (0,))[0], word
+            leaving[start].append(struct.pack("<ii", *labels) + weight(*costs, transitions) + struct.pack("<i", end))
+    return name.encode() + b" " + vector_fst(_ARC_TYPES[compact], finals, leaving)
 
 
 def check_kaldi_lattice(name: str, lattice: Lattice) -> tuple[int, int]:
@@ -75,23 +308,19 @@ def check_kaldi_lattice(name: str, lattice: Lattice) -> tuple[int, int]:
     Raises
     ------
     GraphError
-        For several start or end nodes, a score that is not finite, and blanks in the name.
+        For several start or end nodes, a score that float32 cannot hold, and blanks in the name.
     """
-    firsts, lasts = (
-        np.flatnonzero(np.bincount(nodes, minlength=lattice.num_nodes) == 0) for nodes in (lattice.end, lattice.start)
-    )
-    if len(firsts) != 1 or len(lasts) != 1:
-        raise GraphError(f"lattice {name}: {len(firsts)} start nodes and {len(lasts)} end nodes; expected one of each")
     if name.split() != [name]:
         raise GraphError(f"lattice {name!r}: blank in the name; expected none, because Kaldi ends names there")
     with np.errstate(over="ignore", invalid="ignore"):
-        odd = np.flatnonzero(~np.isfinite(lattice.scale("lmscale", 1.0) * lattice.lm + lattice.acoustic))
+        scores = np.array([lattice.lm_scale * lattice.lm + lattice.word_penalty, lattice.acoustic], np.float32)
+    odd = np.flatnonzero(~np.isfinite(scores).all(axis=0))
     if odd.size:
         raise GraphError(
             f"lattice {name}: link {odd[0]} has a score that is not finite; expected a number; `argonaut lattice "
             "determinise` leaves out links of probability zero"
         )
-    return int(firsts[0]), int(lasts[0])
+    return lattice.ends
 
 
 def word_table(words: Iterable[str]) -> dict[str, int]:
@@ -132,13 +361,13 @@ def read_word_table(path: str | Path) -> dict[str, int]:
         With file and line, for a malformed line or a repeated word or number.
     """
     words: dict[str, int] = {}
-    taken: set[int] = set()
+    numbers: set[int] = set()
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
-        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in taken:
+        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in numbers:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `word number`, each word and number once")
         words[fields[0]] = label = int(fields[1])
         if label > MOST_WORDS:
             raise FormatError(f"{path}:{number}: number {label}; expected at most {MOST_WORDS}")
-        taken.add(label)
+        numbers.add(label)
     return words

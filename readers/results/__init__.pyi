@@ -1,6 +1,8 @@
 from readers.results.indexed_archive import ArchiveRecord as ArchiveRecord
 from readers.results.indexed_archive import ArchiveWriter as ArchiveWriter
 from readers.results.indexed_archive import IndexedArchive as IndexedArchive
+from readers.results.lattice import Lattice as Lattice
+from readers.results.lattice import Segments as Segments
 from readers.results.nbest import Hypothesis as Hypothesis
 from readers.results.nbest import read_nbest as read_nbest
 from readers.results.nbest import write_nbest as write_nbest

@@ -14,7 +14,8 @@ than that of the training is resampled; a lower one needs --upsample, and severa
 Formats: text; json, one object per line with words, times and confidences; the subtitles srt and vtt; ctm (NIST), mlf
 (HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.
 Without -o the result is printed; with several files, text is printed after the name of each file.
-With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`.
+With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`,
+and `slots` with what was said for each tag of a JSGF grammar.
 In folders, hidden files and files without an extension of audio are ignored; formats that cannot be read, such as .m4a,
 are listed.
 Exit status: 0 if every file was recognised, 1 if some were not or all are unfinished, 2 if none was.
@@ -56,15 +57,19 @@ class Printer:
 
     def __call__(self, file: "TranscribedFile") -> None:
         """Print a transcript, unless it has been written."""
-        from decoder.recognizer.jobs.transcript_files import FORMATS, write_transcript
+        from decoder.recognizer.jobs.transcript_files import FORMATS, transcript_lines
 
         form = self.options.format
         if self.options.output is not None:
             return
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / f"transcript.{FORMATS[form]}"
-            write_transcript(path, form, file.recording, file.transcript, self.options.nbest)
-            text = path.read_text(encoding="utf-8")
+        lines = transcript_lines(form, file.recording, file.transcript, self.options.nbest)
+        if lines is None:
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory) / f"transcript.{FORMATS[form]}"
+                file.transcript.save(path, file.recording.name)
+                text = path.read_text(encoding="utf-8")
+        else:
+            text = "".join(f"{line}\n" for line in lines)
         if form == "mlf" and self.has_begun:
             text = text.partition("\n")[2]  # the header stands once
         if form == "text" and file.num_files > 1:

@@ -10,7 +10,7 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.posteriors import link_posteriors
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD, Lattice
+from readers.results.lattice import NULL_WORD, Lattice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
     shares = np.exp(link_posteriors(scored).link)
     kept = best_links(scored, num_links)
     nodes = set(lattice.start[kept].tolist()) | set(lattice.end[kept].tolist())
-    names = [str(node) for node in scored.nodes if node in nodes]  # each after those before it
+    names = [str(node) for node in lattice.order if node in nodes]  # each after those before it
     before: dict[str, list[str]] = {name: [] for name in names}
     for start, end in zip(lattice.start[kept].tolist(), lattice.end[kept].tolist()):
         before[str(end)].append(str(start))
@@ -86,15 +86,8 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
 
 def best_links(scored: ScoredLinks, num_links: int) -> np.ndarray:
     """Return the links of the best paths, in order of the lattice: whole paths, at most num_links links or one path."""
-    lattice, order = scored.lattice, scored.in_order.tolist()
-    forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
-    forward[scored.first] = backward[scored.last] = 0.0
-    for link in order:
-        start, end = lattice.start[link], lattice.end[link]
-        forward[end] = max(forward[end], forward[start] + scored.total[link])
-    for link in reversed(order):
-        start, end = lattice.start[link], lattice.end[link]
-        backward[start] = max(backward[start], backward[end] + scored.total[link])
+    lattice = scored.lattice
+    forward, backward = lattice.best_scores(scored.total)
     through = forward[lattice.start] + scored.total + backward[lattice.end]
     if len(through) <= num_links:
         return np.arange(len(through))

@@ -9,7 +9,6 @@ from decoder.lattices.jobs.index import IndexWriter, LatticeResult, check_output
 from decoder.lattices.jobs.options import KaldiOptions, OpenFstOptions
 from decoder.lattices.openfst import check_words, lattice_acceptor, write_binary
 from readers.common.report import Progress, silent
-from readers.htk.slf import Lattice
 from readers.kaldi.lattice import (
     check_kaldi_lattice,
     read_word_table,
@@ -18,6 +17,7 @@ from readers.kaldi.lattice import (
     write_word_table,
 )
 from readers.language.att import Acceptor, write_acceptor
+from readers.results.lattice import Lattice
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class KaldiResult(LatticeResult):
 
 
 def write_kaldi(options: KaldiOptions, *, progress: Progress = silent) -> KaldiResult:
-    """Write lattices in Kaldi's text format.
+    """Write lattices in Kaldi's format.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def write_kaldi(options: KaldiOptions, *, progress: Progress = silent) -> KaldiR
     if not lattices:
         return KaldiResult(report, (), ())
     words = _numbered_words(options.words, (word for lattice in lattices.values() for word in lattice.word))
-    write_kaldi_lattices(options.output, lattices.items(), words)
-    scales = {lattice.scale("acscale", 1.0) for lattice in lattices.values()}
+    write_kaldi_lattices(options.output, lattices.items(), words, binary=options.binary, compact=not options.plain)
+    scales = {lattice.acoustic_scale for lattice in lattices.values()}
     return KaldiResult(report, (options.output,), tuple(sorted(scales)))
 
 

@@ -13,8 +13,8 @@ from decoder.lm.evaluation import sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.common.files import require_writable
 from readers.common.report import Progress, silent
-from readers.htk.slf import Lattice
 from readers.language.arpa import read_arpa
+from readers.results.lattice import Lattice
 from readers.results.nbest import Hypothesis, Lists, read_nbest, write_nbest
 
 
@@ -57,7 +57,7 @@ def extract_nbest(options: NbestOptions, *, progress: Progress = silent) -> Nbes
 
     def hypotheses(name: str, lattice: Lattice) -> list[Hypothesis]:
         best = search.nbest(lattice, options.number)
-        scales.add(lattice.scale("lmscale", 1.0))
+        scales.add(lattice.lm_scale)
         return best
 
     lists, report = each_lattice(options.lattices, hypotheses, progress)
@@ -112,15 +112,22 @@ def rescore_nbest(options: RescoreListsOptions, *, progress: Progress = silent) 
         from decoder.lm.network import open_scorer, score_sentences
 
         logs = score_sentences(open_scorer(options.network), spoken, progress)
-        new, old, weight = dict(zip(sentences, logs)), ngram, options.network.weight
+        new = dict(zip(sentences, logs))
+        old = ngram
+        weight = options.network.weight
     elif ngram is not None:
-        new, old, weight = ngram, None, 1.0
+        new = ngram
+        old = None
+        weight = 1.0
     else:  # only change the weights of the scores
-        new, old, weight = dict.fromkeys(sentences, np.zeros(1)), None, 0.0
+        new = dict.fromkeys(sentences, np.zeros(1))
+        old = None
+        weight = 0.0
     rescored = rescore(lists, new, RescoringOptions(weight, options.lm_scale, options.word_penalty), old)
     if options.output:
         write_nbest(options.output, rescored)
-    best, best_before = best_words(rescored), best_words(lists)
+    best = best_words(rescored)
+    best_before = best_words(lists)
     if options.mlf:
         write_words(options.mlf, best)
     return RescoredLists(rescored, len(sentences), sum(best[name] != best_before[name] for name in best))

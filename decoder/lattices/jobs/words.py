@@ -15,8 +15,8 @@ from decoder.scoring.words import read_words
 from readers.common.files import write_lines
 from readers.common.report import Progress, silent
 from readers.errors import ConfigError, FormatError
-from readers.htk.slf import Lattice
 from readers.results import timed_words
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 NO_WORD = "<eps>"

@@ -14,7 +14,8 @@ from decoder.lm.mapped_model import open_language_model
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError, GraphError
-from readers.htk.slf import Lattice, read_slf, write_slf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
 
@@ -39,7 +40,8 @@ class _Writer:
     """Writes lattices, and counts their links."""
 
     def __init__(self, options: WrittenLattices):
-        self.files, self.num_read, self.num_written = IndexWriter(options), 0, 0
+        self.files = IndexWriter(options)
+        self.num_read = self.num_written = 0
 
     def add(self, name: str, old: Lattice, new: Lattice) -> None:
         self.files.add(name, partial(_write, new))
@@ -95,7 +97,8 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
-    writer, num_changed = _Writer(options), 0
+    writer = _Writer(options)
+    num_changed = 0
     check_outputs(options, options.index, options.mlf, read=[options.lm])
     model = open_language_model(options.lm, note)
 
@@ -141,13 +144,13 @@ def combine_lattices(options: CombineOptions, *, progress: Progress = silent) ->
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
-    others = [(index, dict(read_index(index))) for index in options.others]
+    other_indices = [(index, dict(read_index(index))) for index in options.others]
     writer = _Writer(options)
     check_outputs(options, options.index)
 
     def combined(name: str, lattice: Lattice) -> None:
         lattices = [lattice]
-        for index, files in others:
+        for index, files in other_indices:
             if name not in files:
                 raise FormatError(f"{index}: no lattice of {name}; expected the utterances of {options.lattices}")
             lattices.append(read_slf(files[name]))

@@ -4,16 +4,17 @@
 the network's scores.  The reference is the best path of the numerator lattice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from readers.errors import FormatError
-from readers.htk.slf import NULL_WORD, Lattice, read_slf
+from readers.errors import FormatError, GraphError
+from readers.htk.slf import read_slf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.minibatches.supervision import LatticeSupervision
+from readers.results.lattice import NULL_WORD, Segment
 from readers.sources.lattices.hmm_files import NEVER, HmmTable
 from readers.sources.lattices.lattice_archive import MOST, check
 from readers.sources.lattices.state_lattice import LinkStates, StateLattice, StatePath
@@ -43,22 +44,25 @@ class SlfLattice:
     def __init__(self, path: str | Path, hmms: HmmTable, period: int):
         slf = read_slf(path)
         self.path, self.slf, rate = path, slf, TICKS_PER_SECOND / period
-        self.order = _topological(slf)
+        try:
+            self.order = slf.order
+        except GraphError as fault:
+            raise FormatError(str(fault)) from None
         self.time = self._frames(slf.time * rate, "node")
-        steps = [step for link in range(slf.num_links) for step in self._steps(link, rate, hmms)]
+        steps = [step for link, row in enumerate(slf.segments.rows()) for step in self._steps(link, row, rate, hmms)]
         link, first, end, senone = np.array(steps, np.int64).reshape(-1, 4).T
         phone, stays = hmms.phone[senone], end - first - 1
         transition = stays * np.where(stays > 0, hmms.stay[senone], 0.0) + hmms.leave[senone]
         if (transition <= NEVER).any():
             raise FormatError(f"{path}: states with transitions of probability 0; expected those of transPFile")
-        quiet = slf.quiet()
-        silent = {hmms.phone[hmms.number[label]] for label in quiet if label in hmms.number} if quiet else set()
+        quiet = [label for labels in (slf.silence or {}).values() for label in labels]
+        silent = {hmms.phone[hmms.number[label]] for label in quiet if label in hmms.number}
         self.silence = np.array([i in silent or name in SILENCE for i, name in enumerate(hmms.phones)], bool)
         self.states = LinkStates(link, first, end, senone, phone, transition, self.silence[phone])
-        self.is_word = np.array([word not in NO_WORDS for word in slf.word], bool)
+        self.is_word = ~slf.bears(NO_WORDS)
         with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked
-            score = slf.scale("acscale", 1.0) * slf.acoustic + slf.scale("lmscale", 1.0) * slf.lm
-            self.score = score + slf.scale("wdpenalty", 0.0) * self.is_word
+            score = slf.acoustic_scale * slf.acoustic + slf.lm_scale * slf.lm
+            self.score = score + slf.word_penalty * self.is_word
         odd = np.flatnonzero(~((np.abs(self.score) <= MOST) & (np.abs(slf.lm) <= MOST)))
         if odd.size:
             raise FormatError(f"{path}: link {odd[0]} has no finite scores; expected log likelihoods")
@@ -77,21 +81,22 @@ class SlfLattice:
             )
         return frames.astype(np.int64)
 
-    def _steps(self, link: int, rate: float, hmms: HmmTable) -> Iterable[tuple[int, int, int, int]]:
+    def _steps(
+        self, link: int, segments: Sequence[Segment], rate: float, hmms: HmmTable
+    ) -> Iterable[tuple[int, int, int, int]]:
         """Yield (link, first frame, last frame + 1, senone) of the states of a link."""
-        slf, div = self.slf, self.slf.div[link] if self.slf.div else None
-        start, end = int(self.time[slf.start[link]]), int(self.time[slf.end[link]])
-        if start == end and not div:
+        start, end = int(self.time[self.slf.start[link]]), int(self.time[self.slf.end[link]])
+        if start == end and not segments:
             return
         advice = "expected HMM states with durations (d=), as of argon -lattice-prefix; or use argonaut denominator"
-        durations = [duration for _, duration, _ in div or () if duration is not None]
-        if not div or len(durations) < len(div):
+        durations = [duration for _, duration, _ in segments if duration is not None]
+        if not segments or len(durations) < len(segments):
             raise FormatError(f"{self.path}: link {link}: words with times alone; {advice}")
         bounds = np.cumsum([0.0, *(duration * rate for duration in durations)]) + start
         frames = self._frames(bounds, f"a state of link {link}")
         if frames[-1] != end:
             raise FormatError(f"{self.path}: link {link}: states end at frame {frames[-1]}; expected {end}")
-        for (label, _, _), first, last in zip(div, frames[:-1].tolist(), frames[1:].tolist()):
+        for (label, _, _), first, last in zip(segments, frames[:-1].tolist(), frames[1:].tolist()):
             senone = hmms.number.get(label, -1)
             if senone < 0 or hmms.phone[senone] < 0:
                 raise FormatError(f"{self.path}: link {link}: '{label}' is no state of phoneFile; {advice}")
@@ -108,22 +113,8 @@ class SlfLattice:
         return StateLattice.of_links(self.time[in_time], *ends, slf.lm, self.is_word, self.states)
 
     def best_path(self) -> StatePath:
-        """The best path by the scores of the file.  Raises FormatError if there is none."""
-        slf, score = self.slf, self.score
-        leaving: dict[int, list[int]] = {}
-        for link, node in enumerate(slf.start.tolist()):
-            leaving.setdefault(node, []).append(link)
-        best = {self.order[0]: (0.0, -1)}
-        for node in self.order:
-            for link in leaving.get(node, ()) if node in best else ():
-                end, through = int(slf.end[link]), best[node][0] + float(score[link])
-                if end not in best or through > best[end][0]:
-                    best[end] = through, link
-        links, node = [], self.order[-1]
-        while node != self.order[0]:
-            links.append(best[node][1])
-            node = int(slf.start[links[-1]])
-        return self._path(links[::-1])
+        """The best path by the scores of the file."""
+        return self._path(self.slf.best_path(self.score))
 
     def _path(self, links: list[int]) -> StatePath:
         """The path of some links."""
@@ -181,24 +172,3 @@ def _found(arcs: StateLattice, reference: StatePath) -> tuple[float, float] | No
             if known is None or sum(found) > sum(known):
                 reached[end][number + is_word] = found
     return reached[-1].get(len(reference.words))
-
-
-def _topological(slf: Lattice) -> list[int]:
-    """The nodes in topological order.  Raises FormatError unless it has one start, one end and no loop."""
-    entering = np.bincount(slf.end, minlength=slf.num_nodes)
-    leaving = np.bincount(slf.start, minlength=slf.num_nodes)
-    starts, ends = np.flatnonzero(entering == 0), np.flatnonzero(leaving == 0)
-    if len(starts) != 1 or len(ends) != 1:
-        raise FormatError(f"{slf.where}: {len(starts)} start nodes and {len(ends)} end nodes; expected one of each")
-    links: dict[int, list[int]] = {}
-    for start, end in zip(slf.start.tolist(), slf.end.tolist()):
-        links.setdefault(start, []).append(end)
-    order = [int(starts[0])]
-    for node in order:
-        for end in links.get(node, ()):
-            entering[end] -= 1
-            if entering[end] == 0:
-                order.append(end)
-    if len(order) != slf.num_nodes:
-        raise FormatError(f"{slf.where}: has a loop; expected none")
-    return order

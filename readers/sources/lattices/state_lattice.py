@@ -116,29 +116,33 @@ class StateLattice:
         -------
         StateLattice
         """
-        link, count = states.link, np.bincount(states.link, minlength=len(start))
-        some, empty = np.flatnonzero(count > 0), np.flatnonzero(count == 0)
+        link = states.link
+        count = np.bincount(states.link, minlength=len(start))
+        some = np.flatnonzero(count > 0)
+        empty = np.flatnonzero(count == 0)
         is_first, is_last = np.zeros((2, len(link)), bool)
         ends = np.cumsum(count)
         is_first[(ends - count)[some]] = is_last[ends[some] - 1] = True
         inner = len(time) + np.cumsum(~is_last) - 1  # the node after each state that is not the last of its link
-        before, after = np.where(is_first, start[link], np.roll(inner, 1)), np.where(is_last, end[link], inner)
-        place = _places(np.concatenate([time, states.end[~is_last]]))
+        before = np.where(is_first, start[link], np.roll(inner, 1))
+        after = np.where(is_last, end[link], inner)
+        position = _places(np.concatenate([time, states.end[~is_last]]))
 
         begins = ends - count  # the state with which a word begins
         speech = np.flatnonzero(~states.silent)[::-1]
         begins[link[speech]] = speech  # the first one of each link is assigned last
-        starts_word, share = np.zeros(len(link), bool), np.zeros(len(link))
+        starts_word = np.zeros(len(link), bool)
+        share = np.zeros(len(link))
         starts_word[begins[some]] = word[some]
         share[is_first] = lm[some]
 
         def arcs(values: np.ndarray, of_empty: np.ndarray | int, kind: type) -> np.ndarray:
             return np.concatenate([values, np.broadcast_to(of_empty, empty.shape)]).astype(kind)
 
-        found = cls(
-            num_nodes=len(place),
-            start=arcs(place[before], place[start[empty]], np.int32),
-            end=arcs(place[after], place[end[empty]], np.int32),
+        lattice = cls(
+            num_nodes=len(position),
+            start=arcs(position[before], position[start[empty]], np.int32),
+            end=arcs(position[after], position[end[empty]], np.int32),
             first_frame=arcs(states.first, time[start[empty]], np.int32),
             num_frames=arcs(states.end - states.first, 0, np.int32),
             senone=arcs(states.senone, -1, np.int32),
@@ -147,7 +151,7 @@ class StateLattice:
             transition=arcs(states.transition, 0, np.float64),
             starts_word=arcs(starts_word, word[empty], bool),
         )
-        return found.in_order()
+        return lattice.in_order()
 
     def in_order(self) -> "StateLattice":
         """The same with arcs in the order of start nodes, then of end nodes."""
@@ -163,17 +167,17 @@ class StateLattice:
         time[self.end] = self.first_frame + self.num_frames
         if path.start[0] != 0 or path.end[-1] != time[-1]:
             raise ShapeError(f"{path.end[-1]} frames in the reference; expected {time[-1]}, as in the lattice")
-        place = _places(np.concatenate([time, path.end[:-1]]))
+        position = _places(np.concatenate([time, path.end[:-1]]))
         inner = np.arange(self.num_nodes, self.num_nodes + len(path.start) - 1)
         start, end = np.concatenate([[0], inner]), np.concatenate([inner, [self.num_nodes - 1]])
 
         def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
             return np.concatenate([old, new.astype(old.dtype)])
 
-        found = StateLattice(
-            num_nodes=len(place),
-            start=joined(place[self.start].astype(np.int32), place[start]),
-            end=joined(place[self.end].astype(np.int32), place[end]),
+        lattice = StateLattice(
+            num_nodes=len(position),
+            start=joined(position[self.start].astype(np.int32), position[start]),
+            end=joined(position[self.end].astype(np.int32), position[end]),
             first_frame=joined(self.first_frame, path.start),
             num_frames=joined(self.num_frames, path.end - path.start),
             senone=joined(self.senone, path.senone),
@@ -182,7 +186,7 @@ class StateLattice:
             transition=joined(self.transition, path.transition),
             starts_word=joined(self.starts_word, path.starts_word),
         )
-        return found.in_order()
+        return lattice.in_order()
 
     def supervision(
         self, name: str, reference: StatePath, scores: Sequence[float], silence: np.ndarray
@@ -227,6 +231,6 @@ class StateLattice:
 
 def _places(time: np.ndarray) -> np.ndarray:
     """The place of each node in the order of time; nodes of equal time stay in order."""
-    place = np.empty(len(time), np.int64)
-    place[np.argsort(time, kind="stable")] = np.arange(len(time))
-    return place
+    position = np.empty(len(time), np.int64)
+    position[np.argsort(time, kind="stable")] = np.arange(len(time))
+    return position

@@ -1,30 +1,29 @@
 """Small lattices for tests: random ones, and all their paths."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
-from readers.htk.slf import NULL_WORD, Lattice
+from readers.results.lattice import NULL_WORD, Lattice, Segments
 
-HEADER = {"lmscale": "2.0", "wdpenalty": "-0.5", "acscale": "0.25"}
+SCALES = {"lm_scale": 2.0, "word_penalty": -0.5, "acoustic_scale": 0.25}
 
 
-def lattice_of(links, times=None, header=HEADER):
+def lattice_of(links, times=None, scales=SCALES, **fields):
     """links: (start, end, word, acoustic, lm)."""
     start, end, word, acoustic, lm = zip(*links)
     count = max(end) + 1
-    return Lattice(
-        time=np.arange(count) * 0.5 if times is None else np.asarray(times, float),
-        start=np.array(start, np.int32),
-        end=np.array(end, np.int32),
-        word=list(word),
-        acoustic=np.array(acoustic, float),
-        lm=np.array(lm, float),
-        header=dict(header),
-    )
+    times = np.arange(count) * 0.5 if times is None else times
+    return Lattice.of_words(times, start, end, word, acoustic, lm, **scales, **fields)
 
 
-def random_lattice(seed, nodes=6, words="abc"):
+def with_segments(lattice, rows):
+    """The lattice with the segments of each link, None for none."""
+    return replace(lattice, segments=Segments.of_rows(row or () for row in rows))
+
+
+def random_lattice(seed, nodes=6, words="abc", **fields):
     """Nodes in a random order of numbers, start first and end last in time; some links say nothing."""
     rng = np.random.default_rng(seed)
     pairs = {(k, k + 1) for k in range(nodes - 1)}  # every node between start and end
@@ -37,13 +36,12 @@ def random_lattice(seed, nodes=6, words="abc"):
     times = np.zeros(nodes)
     times[names] = np.arange(nodes) * 0.25
     order = rng.permutation(len(links))
-    return lattice_of([links[k] for k in order], times)
+    return lattice_of([links[k] for k in order], times, **fields)
 
 
 def score(lattice, link):
-    penalty = lattice.scale("wdpenalty", 0) * (lattice.word[link] != NULL_WORD)
-    acoustic = lattice.scale("acscale", 1) * lattice.acoustic[link]
-    return acoustic + lattice.scale("lmscale", 1) * lattice.lm[link] + penalty
+    penalty = lattice.word_penalty * (lattice.word[link] != NULL_WORD)
+    return lattice.acoustic_scale * lattice.acoustic[link] + lattice.lm_scale * lattice.lm[link] + penalty
 
 
 def paths(lattice):

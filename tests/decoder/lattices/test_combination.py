@@ -8,8 +8,9 @@ from decoder.lattices.consensus import consensus
 from decoder.lattices.posteriors import posteriors
 from decoder.lattices.times import silence_words, word_begins
 from readers.errors import ArgonautError, GraphError
-from readers.htk.slf import NULL_WORD, read_slf, write_slf
-from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import NULL_WORD
+from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken, with_segments
 
 
 def probabilities(lattice):
@@ -26,8 +27,8 @@ def probabilities(lattice):
 @pytest.mark.parametrize("weights", [None, (3.0, 1.0, 0.5)])
 @pytest.mark.parametrize("seed", range(4))
 def test_paths_have_their_share_of_the_probability(seed, weights):
-    lattices = [random_lattice(seed), random_lattice(seed + 10, nodes=5), random_lattice(seed + 20, words="bcd")]
-    lattices[1].header = {"lmscale": "0.5", "acscale": "2.0"}
+    second = random_lattice(seed + 10, nodes=5, scales={"lm_scale": 0.5, "acoustic_scale": 2.0})
+    lattices = [random_lattice(seed), second, random_lattice(seed + 20, words="bcd")]
     shares = np.array(weights or (1.0, 1.0, 1.0)) / sum(weights or (1.0, 1.0, 1.0))
     expected = {}
     for lattice, share in zip(lattices, shares):
@@ -58,23 +59,24 @@ def test_systems_that_agree_outvote_another():
 def test_words_begin_after_the_silence_of_their_own_system():
     """`2` is a state of silence in the first lattice, of speech in the second."""
     segments = (("2", 0.25, None), ("7", 0.25, None))
-    first, second = (lattice_of([(0, 1, "a", -1.0, 0.0), (1, 2, "b", -1.0, 0.0)]) for _ in range(2))
-    first.header["quiet"], second.header["quiet"] = ":sil,2:", ":sil,9:"
-    first.div, second.div = [segments, segments[:1] * 2], [segments, None]
+    links = [(0, 1, "a", -1.0, 0.0), (1, 2, "b", -1.0, 0.0)]
+    first, second = (
+        with_segments(lattice_of(links, silence={"sil": [label]}), [segments, others])
+        for label, others in (("2", segments[:1] * 2), ("9", None))
+    )
     union = combine([first, second])
     begins = dict(zip(zip(union.word, union.time[union.start]), word_begins(union)))
     assert union.word == [NULL_WORD, "a", "b", NULL_WORD, NULL_WORD, "a", "b", NULL_WORD]
     assert list(word_begins(union)[[1, 5, 6]]) == [0.25, 0.0, 0.5], begins
-    assert union.div[1:3] == [(("sil", 0.25, None), ("speech", 0.25, None)), (("sil", 0.5, None),)]
-    assert union.div[5:7] == [(("speech", 0.5, None),), None]
+    rows = union.segments.rows()
+    assert rows[1:3] == [(("sil", 0.25, None), ("speech", 0.25, None)), (("sil", 0.5, None),)]
+    assert rows[5:7] == [(("speech", 0.5, None),), ()]
     assert silence_words(first) == {"b"}
     assert "b" not in silence_words(union), "the second system has it as speech"
 
 
 def test_a_file_of_the_union_has_the_same_content(tmp_path):
-    lattices = [random_lattice(1), random_lattice(2)]
-    for lattice in lattices:
-        lattice.utterance, lattice.header["lmname"] = "u1", "words.arpa"
+    lattices = [random_lattice(seed, utterance="u1", header={"lmname": "words.arpa"}) for seed in (1, 2)]
     union = combine(lattices)
     write_slf(tmp_path / "u1.lat", union, 17)
     found = read_slf(tmp_path / "u1.lat")
@@ -91,11 +93,10 @@ def test_impossible_links_remain_impossible():
 
 
 def test_unknown_times_remain_unknown():
-    first = lattice_of([(0, 1, "a", -1.0, 0.0)], times=[np.nan, np.nan])
-    first.div = [(("2", 0.25, None),)]
+    first = with_segments(lattice_of([(0, 1, "a", -1.0, 0.0)], times=[np.nan, np.nan]), [[("2", 0.25, None)]])
     union = combine([first, first])
     assert np.isnan(union.time[1:]).all()
-    assert union.div == [None] * 6
+    assert union.segments.rows() == [()] * 6
 
 
 def test_weights_that_do_not_fit():
@@ -108,7 +109,6 @@ def test_weights_that_do_not_fit():
 
 
 def test_a_lattice_without_a_path_is_named():
-    broken = lattice_of([(0, 1, "a", -np.inf, 0.0)])
-    broken.path = "u1.lat"
+    broken = lattice_of([(0, 1, "a", -np.inf, 0.0)], path="u1.lat")
     with pytest.raises(GraphError, match=r"^u1\.lat: no path from start to end"):
         combine([random_lattice(0), broken])

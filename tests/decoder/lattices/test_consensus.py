@@ -40,7 +40,7 @@ def test_a_lattice_of_places_is_its_own_consensus():
     """Links side by side between the same nodes: the recursion is exact, and slots are what stands there."""
     links = [(0, 1, "a", np.log(0.6), 0), (0, 1, "b", np.log(0.4), 0)]
     links += [(1, 2, "c", np.log(0.9), 0), (1, 2, "d", np.log(0.1), 0)]
-    lattice = lattice_of(links, [0.0, 0.5, 1.5], header={})
+    lattice = lattice_of(links, [0.0, 0.5, 1.5], scales={})
     found = consensus(lattice)
     assert [word.text for word in found.words] == ["a", "c"]
     first, second = found.slots
@@ -58,7 +58,7 @@ def test_many_likely_sentences_outvote_the_best_one():
     """The best path says x; but three others, more likely together, agree on what stands there."""
     links = [(0, 3, "x", np.log(0.3), 0)]
     links += [(0, 1, "y", np.log(0.7), 0), *((1, 3, word, np.log(1 / 3), 0) for word in "pqr")]
-    lattice = lattice_of([(s, min(e, 2), w, a, l) for s, e, w, a, l in links], [0.0, 0.5, 1.0], header={})
+    lattice = lattice_of([(s, min(e, 2), w, a, l) for s, e, w, a, l in links], [0.0, 0.5, 1.0], scales={})
     assert next(word.text for word in consensus(lattice).words) == "y"
 
 

@@ -6,33 +6,32 @@ import pytest
 from decoder.lattices.determinise import determinise
 from readers.errors import GraphError
 from readers.htk.slf import read_slf, write_slf
-from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken
+from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken, with_segments
 
 SEEDS = range(40)
 
 
 def best_of_words(lattice):
     """words -> (score, acoustic, lm, segments) of the best path."""
-    best = {}
+    best, rows = {}, lattice.segments.rows()
     for path, score in paths(lattice):
         words = tuple(spoken(lattice, path))
         if words not in best or score > best[words][0]:
             path = list(path)
-            segments = [] if lattice.div is None else [one for link in path for one in lattice.div[link] or ()]
+            segments = [segment for link in path for segment in rows[link]]
             best[words] = score, lattice.acoustic[path].sum(), lattice.lm[path].sum(), segments
     return best
 
 
-def with_segments(lattice, seed):
+def with_random_segments(lattice, seed):
     """Give every link one, two or five segments that share its time."""
     rng = np.random.default_rng(seed)
-    div = []
+    rows = []
     for start, end in zip(lattice.start, lattice.end):
         count = int(rng.choice([1, 2, 5]))  # a whole number of HTK's units of time
         length = float(lattice.time[end] - lattice.time[start]) / count
-        div.append(tuple((str(rng.choice(["x", "y"])), length, None) for _ in range(count)))
-    lattice.div = div
-    return lattice
+        rows.append(tuple((str(rng.choice(["x", "y"])), length, None) for _ in range(count)))
+    return with_segments(lattice, rows)
 
 
 @pytest.mark.parametrize("segments", [False, True])
@@ -40,7 +39,7 @@ def with_segments(lattice, seed):
 def test_every_word_sequence_once_with_its_best_scores(seed, segments):
     lattice = random_lattice(seed)
     if segments:
-        with_segments(lattice, seed)
+        lattice = with_random_segments(lattice, seed)
     found = determinise(lattice)
     every = [tuple(spoken(found, path)) for path, _ in paths(found)]
     assert len(every) == len(set(every))
@@ -62,10 +61,10 @@ def test_no_node_has_a_word_twice(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_times_go_forward_by_the_segments(seed):
-    lattice = with_segments(random_lattice(seed), seed)
+    lattice = with_random_segments(random_lattice(seed), seed)
     found = determinise(lattice)
-    for link, (start, end) in enumerate(zip(found.start, found.end)):
-        length = sum(duration for _, duration, _ in found.div[link] or ())
+    for start, end, segments in zip(found.start, found.end, found.segments.rows()):
+        length = sum(duration for _, duration, _ in segments)
         assert found.time[end] - found.time[start] == pytest.approx(length, abs=1e-9)
     assert found.time[-1] == lattice.time.max()
 
@@ -75,8 +74,7 @@ def test_times_of_frames_are_counted_and_not_summed(tmp_path):
     frame = 0.01
     first, second = (tuple((name, count * frame, None) for count in (1, 1, 7)) for name in "xy")
     links = [(0, 1, "a", -1, 0), (0, 2, "a", -1, 0), (1, 3, "b", -1, 0), (2, 3, "c", -1, 0)]
-    lattice = lattice_of(links, [0, 9 * frame, 9 * frame, 9 * frame])
-    lattice.div = [first, second, None, None]
+    lattice = with_segments(lattice_of(links, [0, 9 * frame, 9 * frame, 9 * frame]), [first, second, None, None])
     found = determinise(lattice)
     assert (found.time >= 0).all()
     assert set(np.round(found.time / frame, 9).tolist()) <= {0.0, 9.0}
@@ -128,7 +126,7 @@ def test_links_that_lead_nowhere_are_left_out(seed, score):
 def test_penalties_of_sentence_marks_stay_in_the_scores():
     """A mark goes, what it costs does not: only some paths may have one."""
     links = [(0, 1, "a", -1.0, 0.0), (0, 1, "b", -2.0, 0.0), (1, 3, "</s>", 0.0, 0.0), (1, 2, "c", -5.0, 0.0)]
-    lattice = lattice_of([*links, (2, 3, "!NULL", 0.0, 0.0)], header={"wdpenalty": "-10", "acscale": "0.5"})
+    lattice = lattice_of([*links, (2, 3, "!NULL", 0.0, 0.0)], scales={"word_penalty": -10.0, "acoustic_scale": 0.5})
     scores = [
         {tuple(word for word in spoken(one, path) if word != "</s>"): score for path, score in paths(one)}
         for one in (lattice, determinise(lattice))

@@ -8,7 +8,7 @@ import pytest
 from decoder.lattices.nbest import nbest
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import Lattice
+from readers.results.lattice import Lattice
 from tests.decoder.lattices.small_lattices import lattice_of
 
 
@@ -21,8 +21,8 @@ def random_lattice(seed, num_nodes=7, num_links=18):
     start, end = np.array(pairs, np.int32).T
     words = rng.choice(["a", "b", "c", "!NULL", "<s>"], num_links).tolist()
     acoustic, lm = (-rng.integers(0, 9, num_links).astype(float) for _ in range(2))
-    header = {"acscale": "0.5", "lmscale": "2.0", "wdpenalty": "-1.0"}
-    return Lattice(np.arange(num_nodes) / 10, start, end, words, acoustic, lm, header=header)
+    scales = {"acoustic_scale": 0.5, "lm_scale": 2.0, "word_penalty": -1.0}
+    return Lattice.of_words(np.arange(num_nodes) / 10, start, end, words, acoustic, lm, **scales)
 
 
 def every_sequence(lattice):
@@ -75,8 +75,8 @@ def test_impossible_links_are_in_no_list():
     assert [one.words for one in nbest(lattice_of(links), 5)] == [("a",)]
 
 
-def test_the_header_may_lack_scales():
-    lattice = Lattice(np.zeros(2), np.array([0, 0]), np.array([1, 1]), ["x", "y"], np.array([-3.0, -1]), np.zeros(2))
+def test_scales_that_are_not_given_are_1():
+    lattice = Lattice.of_words(np.zeros(2), [0, 0], [1, 1], ["x", "y"], [-3.0, -1.0], np.zeros(2))
     assert [(one.words, one.acoustic) for one in nbest(lattice, 9)] == [(("y",), -1.0), (("x",), -3.0)]
 
 
@@ -90,8 +90,6 @@ def test_the_header_may_lack_scales():
 )
 def test_lattices_without_an_order_are_refused(start, end, num_nodes, message):
     count = len(start)
-    lattice = Lattice(
-        np.zeros(num_nodes), np.array(start), np.array(end), ["w"] * count, np.zeros(count), np.zeros(count)
-    )
+    lattice = Lattice.of_words(np.zeros(num_nodes), start, end, ["w"] * count, np.zeros(count), np.zeros(count))
     with pytest.raises(GraphError, match=message):
         nbest(lattice, 3)

@@ -1,5 +1,7 @@
 """Lattices as OpenFst reads them: every path with its cost, in text and in binary form."""
 
+from dataclasses import replace
+
 import kaldifst
 import numpy as np
 import pytest
@@ -9,9 +11,9 @@ from decoder.lattices.links import weigh
 from decoder.lattices.openfst import check_words, lattice_acceptor, write_binary
 from decoder.lattices.posteriors import best_path
 from readers.errors import GraphError
-from readers.htk.slf import NULL_WORD
 from readers.kaldi.lattice import word_table
 from readers.language.att import read_acceptor, write_acceptor
+from readers.results.lattice import NULL_WORD
 from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken
 
 SEEDS = range(30)
@@ -73,12 +75,12 @@ def test_openfst_reads_the_binary_form(seed, tmp_path):
 
 
 def test_links_of_probability_zero_are_left_out():
-    lattice = lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", -np.inf, 0)], header={})
+    lattice = lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", -np.inf, 0)], scales={})
     assert lattice_acceptor(lattice).symbols == ["<eps>", "a"]
-    dead_end = lattice_of([(0, 2, "a", -1, 0), (0, 1, "b", -1, 0), (1, 2, "c", -np.inf, 0)], header={})
+    dead_end = lattice_of([(0, 2, "a", -1, 0), (0, 1, "b", -1, 0), (1, 2, "c", -np.inf, 0)], scales={})
     assert walks_of(lattice_acceptor(dead_end)) == [(0, 1)]
     with pytest.raises(GraphError, match="lattice: no path from start to end"):
-        lattice_acceptor(lattice_of([(0, 1, "a", -1, 0), (1, 2, "b", -np.inf, 0)], header={}))
+        lattice_acceptor(lattice_of([(0, 1, "a", -1, 0), (1, 2, "b", -np.inf, 0)], scales={}))
 
 
 @pytest.mark.parametrize(
@@ -91,17 +93,15 @@ def test_links_of_probability_zero_are_left_out():
 )
 def test_lattices_without_an_acceptor(links, fault):
     with pytest.raises(GraphError, match=fault):
-        lattice_acceptor(lattice_of(links, header={}))
+        lattice_acceptor(lattice_of(links, scales={}))
 
 
 def test_messages_name_the_file_else_the_utterance():
-    lattice = lattice_of([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)])
-    lattice.utterance = "u7"
+    lattice = lattice_of([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)], utterance="u7")
     with pytest.raises(GraphError, match=r"^lattice u7: 2 start nodes"):
         weigh(lattice)
-    lattice.path = "x/test7.lat"
     with pytest.raises(GraphError, match=r"^x/test7\.lat: 2 start nodes"):
-        weigh(lattice)
+        weigh(replace(lattice, path="x/test7.lat"))
 
 
 @pytest.mark.parametrize(

@@ -61,14 +61,14 @@ def test_a_word_is_as_sure_as_all_links_that_say_it_at_one_moment():
     # Two ways to say "a", apart in time by a frame, against "b".
     links = [(0, 1, "a", 0, 0), (0, 2, "a", 0, 0), (0, 3, "b", 0, 0)]
     links += [(1, 4, NULL_WORD, 0, 0), (2, 4, NULL_WORD, 0, 0), (3, 4, NULL_WORD, 0, 0)]
-    lattice = lattice_of(links, [0, 0.9, 1.0, 1.0, 1.2], header={})
+    lattice = lattice_of(links, [0, 0.9, 1.0, 1.0, 1.2], scales={})
     (word,) = confident_words(lattice)
     assert (word.text, word.start, word.end) == ("a", 0.0, 0.9)
     assert word.confidence == pytest.approx(2 / 3)
 
 
 def test_a_word_without_times_is_as_sure_as_its_link():
-    lattice = lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, "b", -3.0, 0.0)], times=[np.nan, np.nan], header={})
+    lattice = lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, "b", -3.0, 0.0)], times=[np.nan, np.nan], scales={})
     (word,) = confident_words(lattice)
     assert (word.text, word.confidence) == ("a", pytest.approx(1 / (1 + np.exp(-2))))
 
@@ -81,7 +81,7 @@ def test_the_oracle_takes_no_impossible_link():
 
 
 def test_a_sure_word_is_sure():
-    lattice = lattice_of([(0, 1, "<s>", 0, 0), (1, 2, "a", -5, 0), (2, 3, "</s>", 0, 0)], header={})
+    lattice = lattice_of([(0, 1, "<s>", 0, 0), (1, 2, "a", -5, 0), (2, 3, "</s>", 0, 0)], scales={})
     (word,) = confident_words(lattice)
     assert word.confidence == pytest.approx(1.0)
 
@@ -106,13 +106,13 @@ LOOP = [(0, 1, "a", 0, 0), (1, 2, "b", 0, 0), (2, 1, "c", 0, 0), (2, 3, "d", 0, 
 )
 def test_faults_are_told(measure, links, fault):
     with pytest.raises(GraphError, match=fault):
-        measure(lattice_of(links, header={}))
+        measure(lattice_of(links, scales={}))
 
 
 @pytest.mark.parametrize("measure", [posteriors, confident_words])
 def test_a_lattice_without_a_possible_path(measure):
     with pytest.raises(GraphError, match="no path from start to end"):
-        measure(lattice_of([(0, 1, "a", -np.inf, 0)], header={}))
+        measure(lattice_of([(0, 1, "a", -np.inf, 0)], scales={}))
 
 
 @pytest.mark.filterwarnings("error")
@@ -120,4 +120,4 @@ def test_a_lattice_without_a_possible_path(measure):
 @pytest.mark.parametrize("measure", [posteriors, confident_words, lambda lattice: oracle(lattice, ["a"])])
 def test_a_score_that_is_none(measure, score):
     with pytest.raises(GraphError, match=f"link 1 scores {re.escape(str(score))}; expected a log-likelihood"):
-        measure(lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", score, 0)], header={}))
+        measure(lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", score, 0)], scales={}))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from decoder.lm.language_model import LN_10, LanguageModel
 from decoder.results.outputs import slf_lattice
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
-from readers.htk.slf import SENT_END
-from tests.decoder.lattices.small_lattices import HEADER, lattice_of, paths, random_lattice
+from readers.results.lattice import SENT_END, numbered
+from tests.decoder.lattices.small_lattices import SCALES, lattice_of, paths, random_lattice, with_segments
 from tests.decoder.lm.test_language_model import make_arpa, twin_log10
 from tests.decoder.search.test_decoder import random_case
 
@@ -52,7 +53,7 @@ def plain(words):
 
 def described(lattice):
     """Of every path: what its links say, when, with which acoustic scores, variants and segments; its sum of lm."""
-    found = []
+    found, rows = [], lattice.segments.rows()
     for path, _ in paths(lattice):
         steps = tuple(
             (
@@ -60,8 +61,8 @@ def described(lattice):
                 float(lattice.time[lattice.start[k]]),
                 float(lattice.time[lattice.end[k]]),
                 float(lattice.acoustic[k]),
-                None if lattice.variant is None else int(lattice.variant[k]),
-                None if lattice.div is None else lattice.div[k],
+                int(lattice.variant[k]),
+                rows[k],
             )
             for k in path
         )
@@ -72,17 +73,18 @@ def described(lattice):
 def with_everything(seed):
     """A random lattice whose links have variants and segments, one with sentence marks at its ends for odd seeds."""
     lattice = random_lattice(seed)
-    lattice.variant = np.arange(lattice.num_links, dtype=np.int32)
-    lattice.div = [((f"s{k}", 0.25, None),) if k % 3 else None for k in range(lattice.num_links)]
+    words = list(lattice.word)
     if seed % 2:
         last = next(node for node in range(lattice.num_nodes) if node not in lattice.start)
         first = next(node for node in range(lattice.num_nodes) if node not in lattice.end)
         for k in range(lattice.num_links):
             if lattice.end[k] == last:
-                lattice.word[k] = ("</s>", "!SENT_END")[k % 2]
+                words[k] = ("</s>", "!SENT_END")[k % 2]
             elif lattice.start[k] == first and k % 2:
-                lattice.word[k] = "!SENT_START"
-    return lattice
+                words[k] = "!SENT_START"
+    label, names = numbered(words)
+    lattice = replace(lattice, label=label, words=names, variant=np.arange(lattice.num_links, dtype=np.int32))
+    return with_segments(lattice, [((f"s{k}", 0.25, None),) if k % 3 else None for k in range(lattice.num_links)])
 
 
 def compare(lattice, orders, found):
@@ -100,7 +102,7 @@ def test_every_path_has_the_score_of_its_words(seed, order):
     compare(lattice, orders, found)
     assert (found.start < found.end).all()  # nodes are in order
     assert found.utterance == lattice.utterance
-    assert found.header == HEADER
+    assert {name: getattr(found, name) for name in SCALES} == SCALES
 
 
 @st.composite
@@ -148,7 +150,8 @@ def test_a_node_for_each_history():
     assert found.word == ["a", "b", "a", "a", "!NULL"]
     expected = [-1.0, -0.5, -0.125 - 2, -0.25 - 1 - 2, 0.0]  # </s> on the last link that has a word
     assert found.lm.tolist() == pytest.approx([LN_10 * value for value in expected], abs=1e-6)
-    assert found.header == HEADER | {"lmscale": "3.0", "lmname": "other.arpa"}
+    assert found.header == {"lmname": "other.arpa"}
+    assert {name: getattr(found, name) for name in SCALES} == SCALES | {"lm_scale": 3.0}
     single = LanguageModel.from_arpa(
         make_arpa(["<s>", "</s>", "a", "b"], [{w: (p, 0) for w, (p, _) in orders[0].items()}])
     )
@@ -186,10 +189,9 @@ def test_what_the_model_rules_out_is_left_out():
 def with_silence(words):
     """Sentences between words of silence, as a search writes the output symbols of <s> and </s>."""
     links = [(k, k + 1, word, -1, -5) for k, word in enumerate(["h#", *words, "h#"])]
-    lattice = lattice_of(links, header={**HEADER, "quiet": ":sil,sil[2],sil[3]:"})
+    lattice = lattice_of(links, silence={"sil": ["sil[2]", "sil[3]"]})
     quiet, loud = (("sil[2]", 0.25, None), ("sil[3]", 0.25, None)), (("sil[2]", 0.25, None), ("a[2]", 0.25, None))
-    lattice.div = [quiet if word == "h#" else loud for word in lattice.word]
-    return lattice
+    return with_segments(lattice, [quiet if word == "h#" else loud for word in lattice.word])
 
 
 def test_words_of_silence_cost_nothing_unless_the_model_has_them():
@@ -207,7 +209,8 @@ def test_words_of_silence_cost_nothing_unless_the_model_has_them():
 
 def test_a_word_that_is_silence_on_some_links_only_is_a_word():
     lattice = with_silence(["h#"])
-    lattice.div[1] = (("a[2]", 0.5, None),)
+    first, _, last = lattice.segments.rows()
+    lattice = with_segments(lattice, [first, (("a[2]", 0.5, None),), last])
     with pytest.raises(GraphError, match="1 word not in the language model: h#;"):
         rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b"], [UNIGRAMS]))
 

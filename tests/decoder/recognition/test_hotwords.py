@@ -15,6 +15,7 @@ from decoder.search.kernels.search_lm import PAIR, ROOT, composed_cost_ahead, se
 from decoder.search.search_stream import SearchStream
 from readers.errors import ConfigError, GraphError
 from tests.decoder import graphs, reference
+from tests.decoder.search.lattice_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_lm_ahead import (
@@ -101,7 +102,7 @@ def test_every_lattice_path_has_its_bonus_apart_from_its_other_scores(seed):
     if not expected:
         return
     lattice = result.lattice
-    assert lattice.best_path()[0] == pytest.approx(result.cost, abs=1e-9)
+    assert best_path(lattice)[0] == pytest.approx(result.cost, abs=1e-9)
     slf = slf_lattice(lattice, decoder.graph, decoder.options)
     total = weigh(slf).total
     for links in paths(lattice, 100):

@@ -13,8 +13,10 @@ from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ShapeError
 from readers.htk.frame_labels import frame_labels
 from readers.htk.mlf import Label, read_mlf, write_mlf
-from readers.htk.slf import NULL_WORD, read_slf, write_slf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import NULL_WORD
 from tests.decoder.graphs import make_acceptor
+from tests.decoder.search.lattice_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, random_case
 
 # <s> and </s> are one state of silence; x is a b, y is c with its label inside; silence may stand between words.
@@ -114,7 +116,7 @@ def test_lattice_file_holds_the_best_path_with_its_score(seed, tmp_path):
     slf = slf_lattice(result.lattice, decoder.graph, decoder.options, "utt", PERIOD, "lm")
     write_slf(tmp_path / "u.lat", slf, digits=17)
     back = read_slf(tmp_path / "u.lat")
-    scales = [back.scale(name, np.nan) for name in ("acscale", "lmscale", "wdpenalty")]
+    scales = [back.acoustic_scale, back.lm_scale, back.word_penalty]
     spoken = np.array([word != NULL_WORD for word in back.word])
     total = scales[0] * back.acoustic + scales[1] * back.lm + scales[2] * spoken
     np.testing.assert_allclose(total, -result.lattice.cost, atol=1e-9)
@@ -124,7 +126,7 @@ def test_lattice_file_holds_the_best_path_with_its_score(seed, tmp_path):
         best[end] = max(best[end], best[start] + score)
     assert best[-1] == pytest.approx(-result.cost, abs=1e-9)
     assert back.time[-1] == pytest.approx(case.scores.shape[1] * PERIOD * 1e-7)
-    for start, end, segments in zip(back.start, back.end, back.div):
+    for start, end, segments in zip(back.start, back.end, back.segments.rows()):
         duration = sum(seconds for _, seconds, _ in segments or ())
         assert duration == pytest.approx(back.time[end] - back.time[start], abs=1e-9)
 
@@ -133,7 +135,7 @@ def test_lattice_words_end_where_words_end():
     decoder = make_decoder(lattice_beam=40.0, acweight=0.5)
     result = decoder.decode(spoken_scores(decoder))
     lattice = result.lattice
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     words = [decoder.graph.words[w] for w in lattice.word[links] if w >= 0]
     assert words == ["<s>", "x", "y", "</s>"]
     ends = [int(lattice.time[lattice.end[link]]) for link in links if lattice.word[link] >= 0]

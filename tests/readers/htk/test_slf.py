@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from readers.common.text import canonical
 from readers.errors import FormatError, GraphError
-from readers.htk.slf import QUIET, Lattice, quiet_field, read_slf, write_slf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import Lattice, Segments
 
 # After HVite's own output: words on links.
 LINKS = r"""VERSION=1.0
@@ -46,10 +47,14 @@ def put(path, text):
 
 def columns(lattice):
     """What a lattice's file says as plain values; missing times as None, since NaN equals nothing."""
-    found = {f.name: getattr(lattice, f.name) for f in dataclasses.fields(lattice) if f.name != "path"}
-    found = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in found.items()}
-    found["time"] = [None if math.isnan(t) else t for t in found["time"]]
-    return found
+    names = [field.name for field in dataclasses.fields(lattice) if field.name not in ("path", "label", "words")]
+    values = {name: getattr(lattice, name) for name in names}
+    values = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    values["time"] = [None if math.isnan(time) else time for time in values["time"]]
+    return values | {"word": lattice.word, "segments": lattice.segments.rows()}
+
+
+SCALES = {"acoustic_scale": 1.0, "lm_scale": 1.0, "word_penalty": 0.0}
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -64,12 +69,14 @@ def test_words_on_links(tmp_path, compress):
         "acoustic": [-3239.01, -3820.77, -7000.5],
         "lm": [0.0, -1.2, -2.5],
         "variant": [0, 0, 1],
-        "div": [(("sil-x", 0.3, -3000.0), ("x+y", 0.06, None)), None, None],
+        "segments": [(("sil-x", 0.3, -3000.0), ("x+y", 0.06, None)), (), ()],
+        "silence": None,
+        **SCALES,
+        "lm_scale": 20.0,
+        "word_penalty": -30.0,
         "utterance": "testf1.mfc",
-        "header": {"lmname": "wdnet", "lmscale": "20.00", "wdpenalty": "-30.00"},
+        "header": {"lmname": "wdnet"},
     }
-    assert lattice.scale("lmscale", 1.0) == 20.0
-    assert lattice.scale("acscale", 1.0) == 1.0
     assert (lattice.num_nodes, lattice.num_links) == (3, 3)
     assert lattice.start.dtype == np.int32
 
@@ -83,7 +90,9 @@ def test_words_on_nodes_go_to_the_links_that_end_there(tmp_path):
         "acoustic": [0.0, -6.0],
         "lm": [0.0, -1.0],
         "variant": [0, 2],
-        "div": [None, (("a", None, None),)],
+        "segments": [(), (("a", None, None),)],
+        "silence": None,
+        **SCALES,
         "utterance": "",
         "header": {},
     }
@@ -165,6 +174,8 @@ def test_times_in_another_unit(tmp_path):
         (change("VERSION=1.0", "tscale=0"), r"l: header: tscale=0; expected the seconds of a unit of time"),
         (change("VERSION=1.0", "dir=b"), r"l:1: dir=b; expected f, a lattice that runs forwards"),
         (change("VERSION=1.0", "base=1"), r"l: header: base=1; expected 0 or a base of logarithms"),
+        (change("VERSION=1.0", "lmscale=big"), r"l: header: lmscale=big; expected a number"),
+        (change("VERSION=1.0", "quiet=:,a:"), r"l: header: quiet=:,a:; expected :model,label,label: and so on"),
     ],
 )
 def test_malformed_lattices_are_named(tmp_path, text, message):
@@ -189,17 +200,20 @@ def lattices(draw):
     link = st.tuples(pair, WORD, SCORE, SCORE, st.integers(0, 3), st.lists(SEGMENT, max_size=3).map(tuple))
     links = draw(st.lists(link, max_size=6))
     nodes = np.array([p for p, *_ in links], np.int32).reshape(-1, 2)
-    return Lattice(
+    labels = st.lists(st.sampled_from(["a", "b", "é"]), max_size=2).map(tuple)
+    return Lattice.of_words(
         np.array(time) if timed else np.full(num_nodes, np.nan),
         nodes[:, 0],
         nodes[:, 1],
         [word for _, word, *_ in links],
-        np.array([a for _, _, a, *_ in links], np.float64),
-        np.array([row[3] for row in links], np.float64),
-        np.array([row[4] for row in links], np.int32),
-        [row[5] for row in links] if links else None,
-        draw(st.one_of(st.just(""), WORD)),
-        draw(st.dictionaries(st.sampled_from(["lmname", "lmscale", "vocab"]), WORD)),
+        [acoustic for _, _, acoustic, *_ in links],
+        [row[3] for row in links],
+        variant=np.array([row[4] for row in links], np.int32),
+        segments=Segments.of_rows(row[5] for row in links),
+        silence=draw(st.one_of(st.none(), st.dictionaries(st.sampled_from(["sil", "a pause"]), labels))),
+        utterance=draw(st.one_of(st.just(""), WORD)),
+        header=draw(st.dictionaries(st.sampled_from(["lmname", "vocab"]), WORD)),
+        **{name: draw(SCORE) for name in SCALES},
     )
 
 
@@ -213,22 +227,26 @@ def test_what_is_written_is_read_back(tmp_path_factory, lattice, compress):
 
 
 def test_a_lattice_without_variants_and_segments(tmp_path):
-    lattice = Lattice(np.zeros(2), np.array([0]), np.array([1]), ["A"], np.array([-1.5]), np.array([-2.0]))
-    write_slf(tmp_path / "l", lattice)
-    assert (tmp_path / "l").read_text() == "VERSION=1.0\nN=2 L=1\nI=0 t=0\nI=1 t=0\nJ=0 S=0 E=1 W=A v=0 a=-1.5 l=-2\n"
+    write_slf(tmp_path / "l", Lattice.of_words(np.zeros(2), [0], [1], ["A"], [-1.5], [-2.0]))
+    header = "VERSION=1.0\nlmscale=1.0\nwdpenalty=0.0\nacscale=1.0\n"
+    links = "N=2 L=1\nI=0 t=0\nI=1 t=0\nJ=0 S=0 E=1 W=A v=0 a=-1.5 l=-2\n"
+    assert (tmp_path / "l").read_text() == header + links
 
 
-GOOD = Lattice(np.zeros(2), np.array([0]), np.array([1]), ["A"], np.array([0.0]), np.array([0.0]))
+GOOD = Lattice.of_words(np.zeros(2), [0], [1], ["A"], [0.0], [0.0])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"word": []}, r"l: lattice with columns of \[0, 1\] links; expected one length"),
+        ({"label": np.zeros(0, np.int32)}, r"l: lattice with columns of \[0, 1\] links; expected one length"),
         ({"variant": np.zeros(3, int)}, r"l: lattice with columns of \[1, 3\] links; expected one length"),
         ({"end": np.array([2])}, r"l: links to nodes 2 to 2; expected 0 to 1"),
         ({"start": np.array([-1])}, r"l: links to nodes -1 to -1; expected 0 to 1"),
-        ({"div": [(("a:b", None, None),)]}, r"l: segment label 'a:b' cannot be written; expected no : or , in it"),
+        (
+            {"segments": Segments.of_rows([[("a:b", None, None)]])},
+            r"l: segment label 'a:b' cannot be written; expected no : or , in it",
+        ),
     ],
 )
 def test_lattices_that_cannot_be_written(tmp_path, changes, message):
@@ -236,23 +254,20 @@ def test_lattices_that_cannot_be_written(tmp_path, changes, message):
         write_slf(tmp_path / "l", dataclasses.replace(GOOD, **changes))
 
 
-def test_a_scale_that_is_no_number(tmp_path):
-    (tmp_path / "a.lat").write_text("VERSION=1.0\nlmscale=big\nwdpenalty=-2\nN=1 L=0\nI=0\n")
-    lattice = read_slf(tmp_path / "a.lat")
-    assert lattice.scale("wdpenalty", 0.0) == -2.0
-    assert lattice.scale("acscale", 1.0) == 1.0
-    with pytest.raises(FormatError, match=r"a.lat: header: lmscale=big; expected a number"):
-        lattice.scale("lmscale", 1.0)
-
-
 def test_silence_in_the_header_is_read_back(tmp_path):
-    models = {"sil": ["sil[2]", "sil[3]"], "a pause": ["sp 1"], "none": []}
-    write_slf(tmp_path / "l", dataclasses.replace(GOOD, header={QUIET: quiet_field(models)}))
-    assert read_slf(tmp_path / "l").quiet() == {"sil[2]": "sil", "sil[3]": "sil", "sp 1": "a pause"}
-    assert GOOD.quiet() is None
-    assert dataclasses.replace(GOOD, header={QUIET: quiet_field({})}).quiet() == {}
+    silence = {"sil": ("sil[2]", "sil[3]"), "a pause": ("sp 1",), "none": ()}
+    write_slf(tmp_path / "l", dataclasses.replace(GOOD, silence=silence))
+    assert 'quiet=":sil,sil[2],sil[3]:a pause,sp 1:none:"' in (tmp_path / "l").read_text()
+    assert read_slf(tmp_path / "l").silence == silence
+    write_slf(tmp_path / "l", dataclasses.replace(GOOD, silence={}))
+    assert read_slf(tmp_path / "l").silence == {}
     with pytest.raises(GraphError, match="silence: segment label 's:l' cannot be written; expected no : or , in it"):
-        quiet_field({"sil": ["s:l"]})
-    (tmp_path / "l").write_text("VERSION=1.0\nquiet=:,a:\nN=1 L=0\nI=0\n")
-    with pytest.raises(FormatError, match=r"l: header: quiet=:,a:; expected :model,label,label: and so on"):
-        read_slf(tmp_path / "l").quiet()
+        write_slf(tmp_path / "l", dataclasses.replace(GOOD, silence={"sil": ["s:l"]}))
+
+
+def test_segments_of_some_links():
+    rows = [(("a", 0.5, None),), (), (("b", None, None), ("a", 0.25, -1.0)), (("c", 1.0, 2.0),)]
+    segments = Segments.of_rows(rows)
+    assert segments.rows() == rows
+    assert segments.of_links(np.array([2, 0, 1, 2])).rows() == [rows[2], rows[0], rows[1], rows[2]]
+    assert segments.of_links(np.array([], int)).rows() == []

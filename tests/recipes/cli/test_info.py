@@ -12,10 +12,11 @@ from decoder.graph.graph_file import save_graph
 from readers.audio.audio_file import write_sphere
 from readers.errors import FormatError
 from readers.htk.parameter_file import parse_kind, write_htk
-from readers.htk.slf import Lattice, write_slf
+from readers.htk.slf import write_slf
 from readers.kaldi.ark import write_matrix
 from readers.language.att import read_acceptor
 from readers.minibatches.base import Minibatch
+from readers.results.lattice import Lattice
 from readers.sources.examples.example_writer import write_examples
 from readers.sources.records.record_cache import CachedSource, CachedStream, write_cache
 from readers.tables.tensor_file import save_tensors
@@ -359,12 +360,11 @@ def test_scripts_of_hhed(tmp_path):
 
 
 def test_lattices_show_their_header(tmp_path):
-    lattice = Lattice(
-        np.array([0.0, 1.25]), np.array([0]), np.array([1]), ["A"], np.zeros(1), np.zeros(1), header={"lmscale": "12"}
-    )
+    lattice = Lattice.of_words([0.0, 1.25], [0], [1], ["A"], [0.0], [0.0], lm_scale=12.0, header={"vocab": "words"})
     write_slf(tmp_path / "l", lattice)
     figures = figures_of(tmp_path / "l")[1]
     assert (figures["ends at"], figures["lmscale"], figures["utterance"]) == ("1.25 s", "12", "not named")
+    assert (figures["acscale"], figures["vocab"]) == ("1", "words")
 
 
 def test_audio_without_a_length(tmp_path):

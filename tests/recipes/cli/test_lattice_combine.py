@@ -13,9 +13,7 @@ def place(tmp_path):
     """Three lattices, and those of another system in another order."""
     make_lattices(tmp_path)
     for number, name in enumerate(reversed(NAMES), 1):
-        lattice = random_lattice(number + 7)
-        lattice.utterance = name
-        write_slf(tmp_path / f"other{number}.lat", lattice, 17)
+        write_slf(tmp_path / f"other{number}.lat", random_lattice(number + 7, utterance=name), 17)
     (tmp_path / "other.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(reversed(NAMES), 1)))
     return tmp_path
 

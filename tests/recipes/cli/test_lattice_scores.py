@@ -14,8 +14,9 @@ from decoder.lattices.nbest import nbest_paths
 from decoder.lattices.posteriors import posteriors
 from decoder.lm.language_model import LanguageModel
 from readers.htk.parameter_file import read_htk
-from readers.htk.slf import NULL_WORD, read_slf
+from readers.htk.slf import read_slf
 from readers.language.arpa import read_arpa
+from readers.results.lattice import NULL_WORD
 from readers.tables.hmm_tables import read_cntkmap, read_transitions
 from tests.recipes.systems.small_system import NUM_TEST, NUM_TRAIN
 
@@ -36,7 +37,8 @@ def lattices(user):
 
 def frames_of(lattice, links):
     """(state, frames) of every stay in a state on a path."""
-    segments = [segment for link in links for segment in (lattice.div[link] or ())]
+    rows = lattice.segments.rows()
+    segments = [segment for link in links for segment in rows[link]]
     return [(state, round(duration * 100)) for state, duration, _ in segments]
 
 

@@ -12,10 +12,11 @@ from acoustic.scoring.word_scorer import WordScorer
 from decoder.lm.language_model import LanguageModel
 from readers.config.config import Config
 from readers.htk.mlf import read_mlf
-from readers.htk.slf import Lattice, write_slf
+from readers.htk.slf import write_slf
 from readers.language.arpa import read_arpa
 from readers.language.vocabulary import VocabularyWord, read_vocabulary, write_vocabulary
 from readers.language.vocabulary_record import VocabularyRecord
+from readers.results.lattice import Lattice
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from recipes.cli.main import main
 
@@ -92,9 +93,9 @@ def test_perplexity_of_a_network_and_an_ngram_word_by_word(place, capsys, weight
 def test_nbest_and_rescore_from_lattices_to_words(place, capsys):
     for number, words in ((1, "ab"), (3, "cd")):
         acoustic = np.array([-10.0, -20.0, -5.0])
-        lattice = Lattice(
-            np.arange(3) / 10, np.array([0, 0, 1]), np.array([1, 1, 2]), [*words, "d"], acoustic, np.full(3, -2.0),
-            utterance=f"u{number}", header={"acscale": "0.1", "lmscale": "4", "wdpenalty": "-1"},
+        lattice = Lattice.of_words(
+            np.arange(3) / 10, [0, 0, 1], [1, 1, 2], [*words, "d"], acoustic, np.full(3, -2.0),
+            utterance=f"u{number}", acoustic_scale=0.1, lm_scale=4.0, word_penalty=-1.0,
         )  # fmt: skip
         write_slf(place / f"lat{number}.lat", lattice)
     (place / "lat.index").write_text("1\tdir/u1\n3\tu3\n")

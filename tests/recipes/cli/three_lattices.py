@@ -11,9 +11,7 @@ NAMES = ["u1", "u2", "u3"]
 def make_lattices(tmp_path):
     """Three lattices, their index and a reference."""
     for number, name in enumerate(NAMES, 1):
-        lattice = random_lattice(number)
-        lattice.utterance = name
-        write_slf(tmp_path / f"test{number}.lat", lattice, 17)
+        write_slf(tmp_path / f"test{number}.lat", random_lattice(number, utterance=name), 17)
     (tmp_path / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(NAMES, 1)))
     write_mlf(tmp_path / "ref.mlf", ((f"*/{name}.lab", [Label(None, None, word) for word in "abca"]) for name in NAMES))
     return tmp_path

@@ -12,7 +12,8 @@ from decoder.lattices.links import weigh
 from decoder.scoring.error_counts import score
 from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
-from readers.htk.slf import Lattice, write_slf
+from readers.htk.slf import write_slf
+from readers.results.lattice import Lattice
 from readers.results.timed_words import Word, write_tiers
 from recipes.cli.main import main
 from recipes.pictures import alignment, confusions, lattice, tuning
@@ -83,8 +84,7 @@ def test_long_audio_has_a_limited_number_of_spectra(monkeypatch, rate):
 
 
 def test_titles_are_not_formulas(figures, tmp_path):
-    small = random_lattice(1)
-    small.utterance = "$a$\\b{"
+    small = random_lattice(1, utterance="$a$\\b{")
     lattice.draw_lattice(small, tmp_path / "l.png")
     alignment.draw_alignment(np.zeros(RATE), RATE, {"words": []}, tmp_path / "a.png", small.utterance)
     for figure in figures:
@@ -142,7 +142,7 @@ def test_a_lattice_shows_words_and_times(figures, tmp_path):
 def chain(num_links: int, words: int = 1) -> Lattice:
     """A lattice with `words` links between a node and the next one."""
     nodes = np.repeat(np.arange(num_links), words)
-    return Lattice(
+    return Lattice.of_words(
         time=np.arange(num_links + 1) * 0.1,
         start=nodes,
         end=nodes + 1,

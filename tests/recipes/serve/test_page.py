@@ -9,7 +9,8 @@ import pytest
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path, posteriors
 from readers.audio.audio_file import read_audio
-from readers.htk.slf import Lattice, read_slf, write_slf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import Lattice
 from recipes.serve.security import AccessPolicy
 from tests.recipes.serve.browser import IS_MISSING, drop, show_result
 from tests.recipes.systems.small_system import RATE
@@ -168,8 +169,8 @@ def test_lattice_has_the_posteriors_of_the_decoder(page, tmp_path):
     start, end = np.array(ends, np.int32).T
     words = ["<b>", 'a "b"', "\\x", "ä", "!NULL", *(f"w{number}" for number in range(len(ends) - 5))]
     acoustic, lm = np.random.default_rng(4).normal(size=(2, len(ends)))
-    header = {"acscale": "0.3", "lmscale": "2.0", "wdpenalty": "-1.0"}
-    lattice = Lattice(np.arange(5.0), start, end, words, acoustic, lm, header=header)
+    scales = {"acoustic_scale": 0.3, "lm_scale": 2.0, "word_penalty": -1.0}
+    lattice = Lattice.of_words(np.arange(5.0), start, end, words, acoustic, lm, **scales)
     write_slf(tmp_path / "a.slf", lattice, digits=17)
     found = page.run(
         "const { parseLattice } = await import('/page/slf.js'); return parseLattice(arguments[0]);",

@@ -8,6 +8,7 @@ from decoder.sequence_training.lattices.reference import find_reference
 from readers.errors import ShapeError
 from readers.sources.lattices.lattice_archive import check
 from readers.sources.lattices.state_lattice import StatePath
+from tests.decoder.search.lattice_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths
 
@@ -86,7 +87,7 @@ def made(case, lattice, senones=None):
     """A supervision whose reference is the best path of a lattice, or has other senones."""
     table = StateTable(case.decoder)
     arcs, shares = expand(lattice, case.decoder, table, case.scores)
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     steps = np.array([step for link in links for step in lattice.states[link]])
     word = [lattice.word[link] for link in links]
     words = tuple(case.decoder.graph.words[w] for w in word if w >= 0 and table.is_word[w])
@@ -106,7 +107,7 @@ def test_the_best_path_is_found_as_reference(seed):
     case, lattice = CASES[seed]
     lattice_supervision, found = made(case, lattice)
     check(lattice_supervision, len(case.scores))
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     table = StateTable(case.decoder)
     shares = expand(lattice, case.decoder, table, case.scores)[1]
     assert sum(found) >= shares.lm[links].sum() + shares.transition[links].sum() - 1e-9
@@ -117,7 +118,7 @@ def test_another_reference_becomes_a_path(seed):
     case, lattice = CASES[seed]
     table = StateTable(case.decoder)
     before, _ = expand(lattice, case.decoder, table, case.scores)
-    steps = sum(len(lattice.states[link]) for link in lattice.best_path()[1])
+    steps = sum(len(lattice.states[link]) for link in best_path(lattice)[1])
     other = np.arange(steps) % 2 + len(case.scores)
     found, known = made(case, lattice, other)
     assert known is None
@@ -154,11 +155,11 @@ def test_a_reference_of_other_length_is_refused():
 def test_pruned_lattices_keep_the_best_paths(seed):
     case, lattice = CASES[seed]
     frames = int((lattice.time[lattice.end] - lattice.time[lattice.start]).sum())
-    cost, _ = lattice.best_path()
+    cost, _ = best_path(lattice)
     costs = sorted(lattice.cost[links].sum() for links in paths(lattice, 20000))
     for most in (0, frames // 3, frames - 1, frames):
         less = prune(lattice, most)
-        assert less.best_path()[0] == pytest.approx(cost, abs=1e-9)
+        assert best_path(less)[0] == pytest.approx(cost, abs=1e-9)
         left = sorted(less.cost[links].sum() for links in paths(less, 20000))
         assert set(np.round(left, 6)) <= set(np.round(costs, 6))
         kept = (less.time[less.end] - less.time[less.start]).sum()

@@ -81,7 +81,7 @@ def test_lattices_are_numbered_and_hold_the_best_path(made, tmp_path):
         lattice = read_slf(tmp_path / "lat" / f"l{number}.lat")
         assert lattice.utterance == name
         assert lattice.header["lmname"] == "lm.arpa"
-        score = lattice.scale("acscale", 1) * lattice.acoustic + lattice.scale("lmscale", 1) * lattice.lm
+        score = lattice.acoustic_scale * lattice.acoustic + lattice.lm_scale * lattice.lm
         best, words = {0: 0.0}, {0: []}
         for start, end, word, value in zip(lattice.start, lattice.end, lattice.word, score):
             if end not in best or best[start] + value > best[end]:

@@ -93,7 +93,7 @@ def test_words_states_and_lattices(slow, more):
         np.testing.assert_allclose(found.time, np.minimum(plain.time, end), atol=1e-6)
         assert found.word == plain.word
         np.testing.assert_allclose(found.acoustic, plain.acoustic, atol=1e-4)
-        for link, segments in enumerate(found.div):
+        for link, segments in enumerate(found.segments.rows()):
             length = found.time[found.end[link]] - found.time[found.start[link]]
             assert sum(seconds for _, seconds, _ in segments or [(None, length, None)]) == pytest.approx(
                 length, abs=1e-6
