@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from readers.common.files import write_lines
-from recipes.warmup.material import STATES, make_material
+from recipes.warmup.toy_system import STATES, make_toy_system
 
 NAMES_PER_DIRECTORY = 1000
 TICKS = 100_000  # 100 ns units per frame
@@ -20,7 +20,7 @@ WORDS = ("AB", "BA", "C")
 
 def make_features(root: Path) -> None:
     """Make the audio and the features of a tiny language, with its labels and lists."""
-    make_material(root)
+    make_toy_system(root)
     _run("hcopy", "-C", root / "hcopy.config", "-S", root / "hcopy.list", "-j", 1)
 
 

@@ -27,7 +27,8 @@ def mfcc_matrix(config: FeatureConfig) -> Float64Array:
     orders = np.arange(1, config.num_cepstra + 1)
     factors = lifter_weights(config)
     if config.has("0"):
-        orders, factors = np.append(orders, 0), np.append(factors, 1.0)
+        orders = np.append(orders, 0)
+        factors = np.append(factors, 1.0)
     middles = np.arange(config.num_channels) + 0.5
     cosines = np.cos(np.pi / config.num_channels * np.outer(orders, middles))
     return np.sqrt(2.0 / config.num_channels) * factors[:, None] * cosines
@@ -46,7 +47,8 @@ def autocorrelation_matrix(config: FeatureConfig) -> Float64Array:
     M = num_channels + 2 points, and R_i = [a_0 + 2 sum_j a_j cos(pi i j / (M-1)) + a_{M-1} cos(pi i)] / (2 (M-1)).
     """
     last = config.num_channels + 1
-    lags, points = np.arange(config.lpc_order + 1), np.arange(last + 1)
+    lags = np.arange(config.lpc_order + 1)
+    points = np.arange(last + 1)
     full = np.cos(np.pi / last * np.outer(lags, points))
     full[:, 1:-1] *= 2.0
     matrix = full[:, 1:-1].copy()

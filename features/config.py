@@ -183,8 +183,8 @@ class FeatureConfig:
         try:
             return cls(**values | overrides)
         except SettingError as fault:
-            place = where(fault.setting) if fault.setting in settings else source
-            raise ConfigError(f"{place}: {fault}") from None
+            origin = where(fault.setting) if fault.setting in settings else source
+            raise ConfigError(f"{origin}: {fault}") from None
 
     @property
     def base_kind(self) -> str:
@@ -210,8 +210,8 @@ class FeatureConfig:
     def file_kind(self) -> str:
         """TARGETKIND with _C for SAVECOMPRESSED and _K for SAVEWITHCRC."""
         kind = self.target_kind
-        for qualifier, wanted in (("C", self.save_compressed), ("K", self.save_with_crc)):
-            if wanted and not self.has(qualifier):
+        for qualifier, is_set in (("C", self.save_compressed), ("K", self.save_with_crc)):
+            if is_set and not self.has(qualifier):
                 kind += f"_{qualifier}"
         return kind
 
@@ -232,8 +232,8 @@ def check_kinds(config: FeatureConfig) -> None:
     base, *qualifiers = config.target_kind.split("_")
     kind = config.target_kind
     if base not in BASE_KINDS:
-        known = "is a kind of HTK that is not supported" if base in OTHER_KINDS else "is not a kind of HTK"
-        raise SettingError("TARGETKIND", kind, f"{', '.join(BASE_KINDS)}; {base} {known}")
+        standing = "is a kind of HTK that is not supported" if base in OTHER_KINDS else "is not a kind of HTK"
+        raise SettingError("TARGETKIND", kind, f"{', '.join(BASE_KINDS)}; {base} {standing}")
     for qualifier in qualifiers:
         if len(qualifier) != 1 or qualifier not in QUALIFIERS:
             raise SettingError("TARGETKIND", kind, f"qualifiers out of _{' _'.join(QUALIFIERS)}, not _{qualifier}")
@@ -245,8 +245,8 @@ def check_kinds(config: FeatureConfig) -> None:
     if "0" in qualifiers and base not in CEPSTRAL_KINDS:
         raise SettingError("TARGETKIND", kind, f"_0 with {' or '.join(CEPSTRAL_KINDS)} only")
     if config.source_format and config.source_format not in SOURCE_FORMATS:
-        known = OTHER_FORMATS.get(config.source_format, "is not a format of HTK")
-        expected = f"one of {', '.join(SOURCE_FORMATS)}; {config.source_format} {known}"
+        standing = OTHER_FORMATS.get(config.source_format, "is not a format of HTK")
+        expected = f"one of {', '.join(SOURCE_FORMATS)}; {config.source_format} {standing}"
         raise SettingError("SOURCEFORMAT", config.source_format, expected)
     if config.source_kind not in ("WAVEFORM", "ANON"):
         raise SettingError("SOURCEKIND", config.source_kind, "WAVEFORM: features are computed only from audio")

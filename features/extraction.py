@@ -111,8 +111,8 @@ class Plan:
         with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
             static = self.static_block(*self.spectrum.filterbank(samples))
         if not np.isfinite(static).all():
-            found = "a value is infinite or NaN" if not np.isfinite(samples).all() else "values are too large"
-            raise ShapeError(f"samples: {found}; expected finite numbers on the scale of 16-bit integers")
+            problem = "a value is infinite or NaN" if not np.isfinite(samples).all() else "values are too large"
+            raise ShapeError(f"samples: {problem}; expected finite numbers on the scale of 16-bit integers")
         return static
 
     def static_block(self, bank: Float32Array, energies: Float32Array | None) -> Float32Array:
@@ -126,7 +126,8 @@ class Plan:
         if config.normalise_energy:
             log_energy = normalise_energy(log_energy, config.energy_scale, config.silence_floor)
         static = np.empty((config.num_static, bank.shape[1]), np.float32, order="F")
-        static[:-1], static[-1] = rows, log_energy
+        static[:-1] = rows
+        static[-1] = log_energy
         return static
 
     def coefficients(self, bank: Float32Array) -> Float32Array:

@@ -77,7 +77,8 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
         raise ConfigError(
             f"NUMCHANS = {config.num_channels}; expected at most {fft_length // 2}, the number of spectrum bins"
         )
-    first_bin, last_bin = 1, fft_length // 2 - 1
+    first_bin = 1
+    last_bin = fft_length // 2 - 1
     # HTK counts bins from 1 and rounds the limits to bins; here they count from 0.
     if config.low_frequency >= 0:
         first_bin = max(1, int(config.low_frequency / resolution + 2.5) - 1)

@@ -142,10 +142,10 @@ class SideFileWriter:
         for directory in self._made:
             with contextlib.suppress(OSError):  # not empty
                 directory.rmdir()
-        for path, found in rates.items():
+        for path, sample_rates in rates.items():
             if self._is_ours(path):
                 with contextlib.suppress(OSError, FormatError):
-                    write_side_file(path, read_side_file(path).with_rates(found))
+                    write_side_file(path, read_side_file(path).with_rates(sample_rates))
 
 
 def _others(path: Path, names: Container[str]) -> bool:

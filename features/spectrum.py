@@ -108,15 +108,16 @@ class Spectrum:
         HTK processes each frame separately: y[n] = s[n] - k s[n-1], y[0] = (1 - k) s[0].  This is linear, so the mean m
         of a frame can be removed afterwards, as (1 - k) m w[n].
         """
-        count, length = len(buffer), len(self.window)
+        count = len(buffer)
+        length = len(self.window)
         windowed = buffer[:, :length]
         np.multiply(self.frames(emphasised, start, count), self.window, out=windowed)
-        rest = np.float32(1.0 - self.preemphasis)
+        scale = np.float32(1.0 - self.preemphasis)
         first = samples[start * self.hop :: self.hop][:count]
-        windowed[:, 0] = rest * self.window[0] * first
+        windowed[:, 0] = scale * self.window[0] * first
         if self.zero_mean:
             means = self.frames(samples, start, count).mean(axis=1)
-            windowed -= np.outer(rest * means, self.window)
+            windowed -= np.outer(scale * means, self.window)
         return windowed
 
     def raw_energies(self, samples: Float32Array, start: int, count: int) -> Float32Array:

@@ -58,7 +58,8 @@ class SpeechMean:
         self.prior = np.asarray(self.prior, np.float64)
         # What the frames so far have left: the sum of the speech's deviations from the prior and its weight.
         self.sums = np.zeros(len(self.prior) + 1)
-        self._levels, self._backgrounds = np.zeros(SMOOTHED), np.full(BACKGROUND, np.inf)
+        self._levels = np.zeros(SMOOTHED)
+        self._backgrounds = np.full(BACKGROUND, np.inf)
         self._counts = np.zeros(2, np.int64)  # frames, and those since the last mute
 
     @classmethod
@@ -101,7 +102,8 @@ def follow_speech(
     """
     num_rows, num_frames = rows.shape
     for t in range(num_frames):
-        now, loud = counts[0], levels[t] > mute
+        now = counts[0]
+        loud = levels[t] > mute
         counts[1] = counts[1] + 1 if loud else 0
         recent[now % recent.size] = levels[t]
         level = np.inf

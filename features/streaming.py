@@ -81,7 +81,8 @@ class FeatureStream:
                 f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "
                 "for a stream"
             )
-        self.config, self.sample_rate = config, sample_rate
+        self.config = config
+        self.sample_rate = sample_rate
         self.period = frame_period(config, sample_rate)
         self._plan = make_plan(config, float(sample_rate))
         self._spectrum = self._plan.spectrum
@@ -127,14 +128,16 @@ class FeatureStream:
         if self._noise is not None:
             level = abs(self.config.dither)
             samples = samples + self._noise.uniform(-level, level, len(samples)).astype(np.float32)
-        unused, self._unused = self._unused, max(0, self._unused - len(samples))
+        unused = self._unused
+        self._unused = max(0, self._unused - len(samples))
         samples = np.concatenate([self._samples, samples[unused:]])
         num_frames = self._spectrum.num_frames(len(samples))
         if not num_frames:
             self._samples = samples
             return np.zeros((self.config.dim, 0), np.float32, order="F")
         used = num_frames * self._spectrum.hop
-        self._samples, self._unused = samples[used:].copy(), max(0, used - len(samples))
+        self._samples = samples[used:].copy()
+        self._unused = max(0, used - len(samples))
         # Pre-emphasis does not cross the beginning of a frame, so the samples may begin at any frame.
         frames = self._dynamics.push(self._plan.static_features(samples))
         return frames if self._mean is None else self._mean.push(frames)
@@ -168,7 +171,8 @@ class _Dynamics:
             return np.zeros((self.config.dim, 0), np.float32, order="F")
         frames = add_dynamics(np.asfortranarray(self.static), self.config)[:, self.done : stop].copy(order="F")
         forgotten = max(0, stop - self.reach)
-        self.static, self.done = self.static[:, forgotten:], stop - forgotten
+        self.static = self.static[:, forgotten:]
+        self.done = stop - forgotten
         return frames
 
 
@@ -178,7 +182,8 @@ class _SpeechMean:
     def __init__(self, config: FeatureConfig):
         from features.speech_mean import SpeechMean  # loads numba, which other features do not need
 
-        self._mean, self._dim = SpeechMean.of(config), config.dim
+        self._mean = SpeechMean.of(config)
+        self._dim = config.dim
         self._rows = config.num_static - config.has("N")
 
     def push(self, frames: np.ndarray) -> np.ndarray:
@@ -194,7 +199,8 @@ class _Mean:
     """Subtracts the running mean for _Z."""
 
     def __init__(self, config: FeatureConfig, options: RunningMean):
-        self.options, self.dim = options, config.dim
+        self.options = options
+        self.dim = config.dim
         self.rows = config.num_static - config.has("E")  # the mean of the energy is not subtracted
         self.waiting: list[np.ndarray] = []  # frames before the first mean is known
         self.num_waiting = 0

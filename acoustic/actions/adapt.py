@@ -38,7 +38,8 @@ class Adapt(Train):
             raise ConfigError(
                 f"{config.where('origModelFileName')}: origModelFileName as well as originalModelFileName; expected one"
             )
-        self.original, self.reference_node = self.settings.original, self.settings.reference_node
+        self.original = self.settings.original
+        self.reference_node = self.settings.reference_node
         if self.original.resolve() == self.model_path.resolve():
             raise ConfigError(
                 f"{config.where('modelPath')}: modelPath is {self.model_path}, the original model; expected a path for "

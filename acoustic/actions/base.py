@@ -108,7 +108,9 @@ class Action:
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
     def __init__(self, config: Config, common: CommonSettings, described: NetworkSource | None = None):
-        self.config, self.common, self._described = config, common, described
+        self.config = config
+        self.common = common
+        self._described = described
         self.settings: Any = self.options.from_block(config, **self._given(config))
         self.model_path: Path | None = self.settings.model_path
         self.trace_level = self.settings.trace_level
@@ -172,9 +174,9 @@ class Action:
     def misspelled(self) -> list[str]:
         """Return warnings for blocks that are not read and whose name resembles one that is (``cvRader=[...]``)."""
         read = [name.lower() for name in self.blocks]
-        there = {name for name in self.blocks if self.config.has_own(name)}
-        there.update(self.one_of if there.intersection(self.one_of) else ())
-        absent = [name for name in self.blocks if name not in there]
+        present = {name for name in self.blocks if self.config.has_own(name)}
+        present.update(self.one_of if present.intersection(self.one_of) else ())
+        absent = [name for name in self.blocks if name not in present]
         return [
             f"{self.config.where(name)}: block {name} is not read{hint}"
             for name in self.config.block_names()

@@ -79,17 +79,20 @@ class Combine(Action):
             if not reader.ignores_feature_mismatch:
                 _check_features(records)
             check_inputs(Engine(models[0], [criterion_of(models[0], self.settings.criterion)]), reader)
-            minibatches, frames = [], 0
+            minibatches = []
+            frames = 0
             for minibatch in reader.minibatches(epoch=0, minibatch_size=self.settings.minibatch_size, epoch_size=0):
                 minibatches.append(minibatch)
                 frames += minibatch.num_frames
                 progress(min(frames, self.settings.num_samples), self.settings.num_samples, epoch="reading")
                 if frames >= self.settings.num_samples:
                     break
-            found = combine(models, minibatches, self.settings.criterion, self.settings.max_evaluations, log, progress)
-            for layer, weights in zip(found.layers, found.weights.T):
+            combination = combine(
+                models, minibatches, self.settings.criterion, self.settings.max_evaluations, log, progress
+            )
+            for layer, weights in zip(combination.layers, combination.weights.T):
                 log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
-            save_model(found.network, self.settings.output_path)
+            save_model(combination.network, self.settings.output_path)
             return reader_report(reader)
 
     def _groups(self) -> list[list[Path]]:
@@ -101,7 +104,8 @@ class Combine(Action):
             raise ModelError(
                 f"{directory}: no models of outer iterations; expected model.1, model.2, ... of several jobs"
             )
-        rows, epochs = read_history(files.history), read_history(TrainingFiles(self.model_path, 1).history)
+        rows = read_history(files.history)
+        epochs = read_history(TrainingFiles(self.model_path, 1).history)
         # A training may continue without jobs.
         goes_on = bool(rows and epochs) and rows[-1]["epoch"] < epochs[-1]["epoch"]
         if self.settings.models_of == EPOCHS or not iterations or (self.settings.models_of == AUTO and goes_on):
@@ -121,10 +125,10 @@ class Combine(Action):
 
 def _check_features(records: Sequence[tuple[Path, Mapping[str, FeatureRecord]]]) -> None:
     """Raise ModelError if models, given as (file, records by input), were trained on different features."""
-    known: dict[str, tuple[Path, FeatureRecord]] = {}
-    for path, found in records:
-        for name, record in found.items():
-            first, expected = known.setdefault(name, (path, record))
+    first_records: dict[str, tuple[Path, FeatureRecord]] = {}
+    for path, record_of_input in records:
+        for name, record in record_of_input.items():
+            first, expected = first_records.setdefault(name, (path, record))
             same_audio = replace(expected, rates=record.rates)  # a training may continue with audio of other rates
             fault = record.mismatch(f"{path}: {name}", same_audio, f"with which {first} was trained")
             if fault:
@@ -138,8 +142,8 @@ def epoch_models(path: Path) -> list[Path]:
     """
     pattern = re.compile(rf"{re.escape(path.name)}\.([1-9]\d*)")
     directory = path.parent
-    found = [pattern.fullmatch(one.name) for one in (directory.iterdir() if directory.is_dir() else [])]
-    numbers = sorted(int(match.group(1)) for match in found if match)
+    matches = [pattern.fullmatch(file.name) for file in (directory.iterdir() if directory.is_dir() else [])]
+    numbers = sorted(int(match.group(1)) for match in matches if match)
     paths = [Path(f"{path}.{number}") for number in numbers] + ([path] if path.is_file() else [])
     if not paths:
         raise ModelError(f"{path}: no models of epochs; expected {path.name}.1, {path.name}.2, ...")

@@ -103,7 +103,8 @@ def run_config(
     ``run_config(ConfigOptions(files="timit.cntk", settings="command=TIMIT_Train")).exit_status``
     """
     config = load_config(options.arguments, AskedConfig)
-    commands, top = read_commands(config), TopOptions.from_block(config)
+    commands = read_commands(config)
+    top = TopOptions.from_block(config)
     with _open_log(top.log, commands, log) as lines, _engines(config, top):
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             lines(f"warning: {warning}")
@@ -160,7 +161,8 @@ class _Lines:
     """Takes the lines of a log, for the file that `stderr` names if there is one."""
 
     def __init__(self, log: Log, file: TextIO | None = None):
-        self.log, self.file = log, file
+        self.log = log
+        self.file = file
 
     def __call__(self, line: str) -> None:
         if self.file is None:

@@ -91,8 +91,12 @@ class ConvertDbn(Action):
                 )
             sizes.append(self.settings.output_size)
         hidden = model.layers[:-1] if is_whole else model.layers
-        given = [self.settings.layer_types[min(k, len(self.settings.layer_types) - 1)] for k in range(len(hidden))]
-        kinds = tuple("None" if layer.kind == LINEAR_LAYER else kind for layer, kind in zip(hidden, given)) or ("None",)
+        nonlinearities = [
+            self.settings.layer_types[min(k, len(self.settings.layer_types) - 1)] for k in range(len(hidden))
+        ]
+        kinds = tuple(
+            "None" if layer.kind == LINEAR_LAYER else kind for layer, kind in zip(hidden, nonlinearities)
+        ) or ("None",)
         options = self._options(tuple(sizes), kinds, self.settings.with_prior or model.prior is not None)
         common = self.common
         network = build_simple_network(options, common.precision, common.device, common.seed)

@@ -74,16 +74,16 @@ class CrossValidate(Evaluate):
 
     def _models(self, log: Log) -> list[Path]:
         """Return the files to evaluate."""
-        found: list[Path] = []
+        paths: list[Path] = []
         for epoch in self.epochs:
             path = self._path(epoch)
             if not path.exists():
                 log(f"Model {path} does not exist.")
-                if self.model_path in found or not self.model_path.exists():
+                if self.model_path in paths or not self.model_path.exists():
                     continue
                 path = self.model_path
-            found.append(path)
-        return found
+            paths.append(path)
+        return paths
 
 
 def best_lines(results: list[tuple[Path, dict[str, float]]]) -> list[str]:

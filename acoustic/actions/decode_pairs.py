@@ -15,8 +15,9 @@ from acoustic.actions.write import refuse_inputs
 from acoustic.engine.inputs import check_inputs, check_vocabularies
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
+from acoustic.nodes.base import CROSS_ENTROPY
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
-from acoustic.training.evaluation import PERPLEXITY_OF, result_line, sum_figures
+from acoustic.training.evaluation import result_line, sum_figures
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -64,8 +65,8 @@ class ModelHalves(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        both = f"is {self.decoder} and {{encoder}} {self.encoder}"
-        text = f"{both}; expected one file, in which trainEncoderDecoder has put both, or modelPath"
+        values_text = f"is {self.decoder} and {{encoder}} {self.encoder}"
+        text = f"{values_text}; expected one file, in which trainEncoderDecoder has put both, or modelPath"
         self.require("decoder", self.encoder == self.decoder, text)
 
 
@@ -117,7 +118,8 @@ class TestEncoderDecoder(Action):
         (output,) = self.roots(network)
         pairs = open_pairs(self, "reader", log, progress, "None") if self.has_targets else None
         if pairs is not None:
-            encoder, decoder = pairs.encoder, pairs.decoder
+            encoder = pairs.encoder
+            decoder = pairs.decoder
             numbers = np.arange(len(encoder.keys))[np.sort(pairs.sources)]
             self._evaluate(network, pairs, log)
         else:
@@ -135,7 +137,7 @@ class TestEncoderDecoder(Action):
         self._write(output, encoder, decoder, numbers, best, log)
         if pairs is not None:
             self._compare(pairs, numbers, best, decoder, log)
-        unfinished = sum(not one.finished for one in best)
+        unfinished = sum(not hypothesis.finished for hypothesis in best)
         if unfinished:
             log(f"warning: {unfinished} outputs have no end mark; they are cut off at maxLength")
         report.done(len(best))
@@ -177,7 +179,7 @@ class TestEncoderDecoder(Action):
         for group in _groups(encoder.lengths[numbers], self.settings.minibatch_size[0]):
             minibatch = side_by_side(encoder, numbers[group])
             matrices = {ENCODER + name: matrix for name, matrix in minibatch.matrices.items()}
-            best += [found[0] for found in search(matrices, minibatch.layout)]
+            best += [hypotheses[0] for hypotheses in search(matrices, minibatch.layout)]
             progress(len(best), len(numbers))
         return best
 
@@ -197,14 +199,14 @@ class TestEncoderDecoder(Action):
         with open_writer(self.config.block("writer")) as writer:
             for warning in writer.warnings:
                 log(f"warning: {warning}")
-            if any(one.nbest > 1 for one in getattr(writer, "outputs", {}).values()):
+            if any(writer_output.nbest > 1 for writer_output in getattr(writer, "outputs", {}).values()):
                 raise ConfigError(
                     f"{self.config.block('writer').where()}: nbest; expected 1: an output is one sequence"
                 )
             writer.check({output: num_words}, len(best))
             refuse_inputs([*encoder.input_files(), *decoder.input_files(), self.model_path], writer)
-            for line, (number, found) in enumerate(zip(numbers, best)):
-                matrix = one_hot(list(found.words), num_words)
+            for line, (number, hypothesis) in enumerate(zip(numbers, best)):
+                matrix = one_hot(list(hypothesis.words), num_words)
                 writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
@@ -214,7 +216,7 @@ class TestEncoderDecoder(Action):
             engine = make_engine(network, names)
             check_inputs(engine, pairs, "encoderReader and decoderReader")
             totals = sum_figures(engine, pairs.minibatches(0, self.settings.minibatch_size[0]), names)
-            perplexities = [name for name in names if network[name].type_name in PERPLEXITY_OF]
+            perplexities = [name for name in names if network[name].has(CROSS_ENTROPY)]
             log(f"Final Results: {result_line(0, totals, perplexities)}")
 
     def _compare(
@@ -227,10 +229,11 @@ class TestEncoderDecoder(Action):
     ) -> None:
         pair_of = {source: pair for pair, source in enumerate(pairs.sources.tolist())}
         exact = errors = words = 0
-        for number, found in zip(numbers.tolist(), best):
+        for number, hypothesis in zip(numbers.tolist(), best):
             target = pairs.target_words(pair_of[number])
-            output = [decoder.output_words[word] for word in found.words]
-            exact, words = exact + (output == target), words + len(target)
+            output = [decoder.output_words[word] for word in hypothesis.words]
+            exact = exact + (output == target)
+            words = words + len(target)
             errors += edit_distance(output, target)
         log(
             f"Decoded {len(best)} sequences: exact = {100 * exact / len(best):.3f}% ({exact}); "
@@ -269,8 +272,9 @@ def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:
 def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the smallest number of substitutions, insertions and deletions between two sequences."""
     row = list(range(len(other) + 1))
-    for i, left in enumerate(one, 1):
-        diagonal, row[0] = row[0], i
-        for j, right in enumerate(other, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (left != right))
+    for i, word in enumerate(one, 1):
+        diagonal = row[0]
+        row[0] = i
+        for j, other_word in enumerate(other, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other_word))
     return row[-1]

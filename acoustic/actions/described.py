@@ -36,10 +36,10 @@ def _builder_of(config: Config) -> str:
 
     Blocks of other builders are ignored if one of ours is in the same scope, as in configurations that hold several.
     """
-    found = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
+    entries = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
     scope = config
     while scope is not None:
-        names = [name for name, entry in found.items() if entry is not None and entry[0] is scope]
+        names = [name for name, entry in entries.items() if entry is not None and entry[0] is scope]
         ours = [name for name in names if name in BUILDERS]
         if len(ours) > 1:
             raise ConfigError(f"{config.where(ours[1])}: {' and '.join(ours)} in one block; expected one of them")

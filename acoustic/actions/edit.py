@@ -59,9 +59,9 @@ class Edit(Action):
 
         Raises FileNotFoundError for a missing model, which an earlier command may have to create.
         """
-        own = {os.path.realpath(path) for path in self.makes()}
+        created = {os.path.realpath(path) for path in self.makes()}
         for path in self._files_of("LoadModel", "LoadModelWithName"):
-            if not path.exists() and os.path.realpath(path) not in own:
+            if not path.exists() and os.path.realpath(path) not in created:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return self._editor(lambda line: None).preview(self.script)
 

@@ -1,6 +1,5 @@
 """Action makeExamples: the frames of a reader in random order, as archives that an ExampleReader reads in order."""
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,9 +47,8 @@ class MakeExamples(Action):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.settings.make_mode and _is_complete(self.model_path):
-            there = ExampleSet(self.model_path)
-            there.close()
-            log(f"{self.model_path}: {there.total} examples exist: nothing to do; makeMode=false creates them again.")
+            count = ExampleSet(self.model_path).total
+            log(f"{self.model_path}: {count} examples exist: nothing to do; makeMode=false creates them again.")
             return RunReport("utterances")
         with self.open_reader("reader", log, progress, order="None") as reader:
             if reader.in_sequence:
@@ -79,5 +77,5 @@ def _is_complete(path: Path) -> bool:
     first = archive_path(path, 1)
     if not first.exists():
         return False
-    with contextlib.closing(ExampleArchive(first)) as archive:
-        return all(archive_path(path, number).exists() for number in range(1, archive.described.archives + 1))
+    archives = ExampleArchive(first).described.archives
+    return all(archive_path(path, number).exists() for number in range(1, archives + 1))

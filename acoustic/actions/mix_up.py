@@ -52,8 +52,11 @@ class MixUp(Action):
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()
         before = network.num_parameters()
-        counts, given = self._counts(network, log, progress), self.settings
-        sizes = mix_up(network, counts, given.total, given.output_node, given.power, given.noise, self.common.seed)
+        counts = self._counts(network, log, progress)
+        settings = self.settings
+        sizes = mix_up(
+            network, counts, settings.total, settings.output_node, settings.power, settings.noise, self.common.seed
+        )
         log(f"{len(sizes)} classes have {sum(sizes)} sub-classes, {min(sizes)} to {max(sizes)} each")
         log(f"{self.settings.output_path}: {network.num_parameters()} parameters instead of {before}")
         save_model(network, self.settings.output_path)
@@ -69,7 +72,8 @@ class MixUp(Action):
                 f"{self.config.where()}: {self.model_path} has no label prior; expected one (needPrior=true), or a "
                 "block reader with the labels to count"
             )
-        label, counts = network.labels[0], np.zeros(network.shapes[network.labels[0]].rows)
+        label = network.labels[0]
+        counts = np.zeros(network.shapes[network.labels[0]].rows)
         with self.open_reader("reader", log, progress, "none") as reader:
             if label not in reader.dims() or reader.dims()[label] != len(counts):
                 raise ConfigError(

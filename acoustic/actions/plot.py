@@ -66,7 +66,8 @@ class Plot(Action):
     def _check_format(self, config: Config) -> None:
         """Raise ConfigError for an extension that the drawing program does not support, unless it is the user's."""
         assert self.picture is not None
-        kind, where = self.picture.suffix[1:].lower(), config.where("outputFile")
+        kind = self.picture.suffix[1:].lower()
+        where = config.where("outputFile")
         if _program(self.command[0] if self.command else "dot") is None:
             from acoustic.export.network_plot import picture_format
 

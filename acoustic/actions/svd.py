@@ -54,8 +54,8 @@ class Svd(Action):
         network = load_model(self.model_path)
         before = network.num_parameters()
         done = decompose(network, self.ratios, self.settings.aligned_size)
-        for one in done:
-            log(str(one))
+        for decomposition in done:
+            log(str(decomposition))
         log(f"{self.settings.output_path}: {network.num_parameters()} parameters instead of {before}")
         save_model(network, self.settings.output_path)
         return RunReport("matrices", len(done))

@@ -122,7 +122,8 @@ class Train(Action):
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
         """Return the network after layer-wise training of smaller ones."""
-        common, options = self.common, self.layerwise.stage(self.training)
+        common = self.common
+        options = self.layerwise.stage(self.training)
 
         def build(smaller: SimpleNetworkOptions) -> Network:
             return open_network(smaller, common.precision, common.device, common.seed)
@@ -150,9 +151,9 @@ class Train(Action):
 
     def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
         """Raise ConfigError if validation data have other word classes than training data."""
-        mine = getattr(reader, "word_classes", None)
-        for name, other in zip(self.readers[1:], others):
-            if not np.array_equal(mine, getattr(other, "word_classes", None)):
+        training_classes = getattr(reader, "word_classes", None)
+        for name, validation_reader in zip(self.readers[1:], others):
+            if not np.array_equal(training_classes, getattr(validation_reader, "word_classes", None)):
                 raise ConfigError(
                     f"{self.config.block(name).where()}: {name} has other word classes than reader; expected the "
                     "same wordclass and mode"
@@ -196,11 +197,11 @@ class Train(Action):
         """
         if not sgd.has_own("truncated"):
             return
-        told = sgd.bool("truncated")
+        truncated = sgd.bool("truncated")
         for block in map(self.config.block, self.readers):
-            if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False) != told:
+            if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False) != truncated:
                 raise ConfigError(
-                    f"{sgd.where('truncated')}: {sgd.full_name('truncated')} is {str(told).lower()}, "
+                    f"{sgd.where('truncated')}: {sgd.full_name('truncated')} is {str(truncated).lower()}, "
                     f"{block.full_name('truncated')} is not; expected equal values"
                 )
 
@@ -230,13 +231,15 @@ class Train(Action):
         rows: list[dict] = []
         with contextlib.suppress(FormatError):  # ignore a damaged history
             rows = read_history(files.history)
-        wanted = self.training.max_epochs
+        max_epochs = self.training.max_epochs
         controlled = self.training.auto_adjust.mode != NONE  # training may have ended before maxEpochs
-        if controlled or not rows or rows[-1]["epoch"] == wanted:
+        if controlled or not rows or rows[-1]["epoch"] == max_epochs:
             return []
         before = rows[-1]["epoch"]
-        onwards = "extendTraining=true goes on; " if before < wanted else ""
-        return [f"it has learned for {before} epochs, and maxEpochs is {wanted}; {onwards}makeMode=false starts again"]
+        onwards = "extendTraining=true goes on; " if before < max_epochs else ""
+        return [
+            f"it has learned for {before} epochs, and maxEpochs is {max_epochs}; {onwards}makeMode=false starts again"
+        ]
 
     def _other_network(self, files: TrainingFiles) -> list[str]:
         """Return a message if the finished training had another network than described now."""

@@ -17,6 +17,7 @@ from acoustic.actions.write import spelling
 from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import SOCKET
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -89,7 +90,8 @@ class Validation:
     """
 
     def __init__(self, config: CheckedConfig, common: CommonSettings, read_values: bool, progress: Progress):
-        self.config, self.findings = config, config.findings
+        self.config = config
+        self.findings = config.findings
         self.common = replace(common, device="cpu")
         self.progress = progress
         self.notes: list[str] = []
@@ -156,11 +158,11 @@ class Validation:
             if network is not None and type(action).network is Action.network:
                 self._check_values(action.model_path or network.source, network)
         except OSError as fault:
-            made = self._maker(fault.filename)
-            if made is None:
+            maker = self._maker(fault.filename)
+            if maker is None:
                 self.findings.add(fault)
             else:
-                network = self._made[made]
+                network = self._made[maker]
         except ArgonautError as fault:
             self.findings.add(fault)
         for path in action.makes():
@@ -189,7 +191,7 @@ class Validation:
         try:
             roots = action.roots(network)
             order = forward_order([network[name] for name in roots])
-            order += forward_order([node.operands[0] for node in order if node.is_socket])
+            order += forward_order([node.operands[0] for node in order if node.has(SOCKET)])
             inputs = [node.name for node in order if node.is_input]
         except ArgonautError as fault:
             self.findings.add(fault)
@@ -201,26 +203,28 @@ class Validation:
                     continue  # an input of the other side
                 if name not in reader.streams and self._is_broken(command, title, name):
                     continue  # its fault was reported already
-                given = SimpleNamespace(
+                stand_in = SimpleNamespace(
                     dims=lambda reader=reader, prefix=prefix: {
-                        prefix + one: dim for one, dim in reader.streams.items()
+                        prefix + input_name: dim for input_name, dim in reader.streams.items()
                     },
-                    places=lambda reader=reader, prefix=prefix: {prefix + one: at for one, at in reader.where.items()},
+                    places=lambda reader=reader, prefix=prefix: {
+                        prefix + input_name: at for input_name, at in reader.where.items()
+                    },
                     num_words_and_classes=reader.num_words_and_classes,
                     feature_records=lambda reader=reader, prefix=prefix: {
-                        prefix + one: record for one, record in reader.features.items()
+                        prefix + input_name: record for input_name, record in reader.features.items()
                     },
                     vocabularies=lambda reader=reader, prefix=prefix: {
-                        prefix + one: record for one, record in reader.vocabularies.items()
+                        prefix + input_name: record for input_name, record in reader.vocabularies.items()
                     },
                     ignores_feature_mismatch=reader.ignores_feature_mismatch,
                 )
                 engine = SimpleNamespace(inputs=[name], network=network, roots=[])
                 with self.findings.catch():
-                    check_inputs(engine, given, f"{command}.{title}")
+                    check_inputs(engine, stand_in, f"{command}.{title}")
                 if isinstance(action, Train) and title == "reader":
-                    add_feature_records(engine, given)
-                    add_vocabularies(engine, given)
+                    add_feature_records(engine, stand_in)
+                    add_vocabularies(engine, stand_in)
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
             self._check_writer(command, action, network, roots, figures.readers.get("reader"))
 
@@ -251,18 +255,20 @@ class Validation:
         for directory in {str(Path(path).parent): path for path in output.paths}.values():
             with self.findings.catch():
                 require_writable(directory)
-        wanted = [Path(key).name for key in reader.keys] if reader else []
+        key_names = [Path(key).name for key in reader.keys] if reader else []
         read = {os.path.realpath(path) for path in reader.files} if reader else set()
         for number, path in enumerate(output.paths, 1):
             if os.path.realpath(path) in read:
-                place = f"{output.list_file}, entry {number}"
-                self.findings.add(f"{place}: {path} is an input and would be overwritten; expected another file")
-        found = [Path(path).stem for path in output.paths]
-        if sorted(wanted) == sorted(found) and wanted != found:
-            line = next(i for i, (one, other) in enumerate(zip(wanted, found)) if one != other)
+                location = f"{output.list_file}, entry {number}"
+                self.findings.add(f"{location}: {path} is an input and would be overwritten; expected another file")
+        output_names = [Path(path).stem for path in output.paths]
+        if sorted(key_names) == sorted(output_names) and key_names != output_names:
+            line = next(
+                i for i, (key_name, output_name) in enumerate(zip(key_names, output_names)) if key_name != output_name
+            )
             self.findings.add(
-                f"{output.list_file}:{line + 1}: {found[line]}; expected {wanted[line]}, because outputs follow the "
-                "order of the reader's SCP"
+                f"{output.list_file}:{line + 1}: {output_names[line]}; expected {key_names[line]}, because "
+                "outputs follow the order of the reader's SCP"
             )
 
 

@@ -59,17 +59,23 @@ class WriteWordAndClass(Action):
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
         settings: WordClassOptions = self.settings
-        self.input_file, self.num_classes, self.cutoff = settings.input_file, settings.num_classes, settings.cutoff
+        self.input_file = settings.input_file
+        self.num_classes = settings.num_classes
+        self.cutoff = settings.cutoff
         self.outputs = {"outputVocabFile": settings.model_path}
         if settings.word_to_class and settings.class_to_index and self.num_classes:
             self.outputs |= {"outputWord2Cls": settings.word_to_class, "outputCls2Index": settings.class_to_index}
         if settings.word_list:
             self.outputs["outputMappingFile"] = settings.word_list
-        taken = {os.path.realpath(self.input_file): "inputFile"}
+        option_of_path = {os.path.realpath(self.input_file): "inputFile"}
         for name, path in self.outputs.items():
-            other = taken.setdefault(os.path.realpath(path), name)
-            if other != name and (path.is_file() or not path.exists()):  # not for special files such as /dev/null
-                raise ConfigError(f"{config.where(name)}: {name} is {path}, as {other} is; expected a file of its own")
+            first_option = option_of_path.setdefault(os.path.realpath(path), name)
+            if first_option != name and (
+                path.is_file() or not path.exists()
+            ):  # not for special files such as /dev/null
+                raise ConfigError(
+                    f"{config.where(name)}: {name} is {path}, as {first_option} is; expected a file of its own"
+                )
             require_writable(path)
 
     def network(self) -> None:
@@ -94,10 +100,10 @@ class WriteWordAndClass(Action):
             raise FormatError(
                 f"{self.input_file}: no word occurs more than {self.cutoff} times; expected one; see cutoff"
             )
-        wanted = self.settings.size
-        size = min(wanted, usable)
-        if size < wanted:
-            log(f"warning: vocabSize is {wanted}; {usable} of {len(counts)} words occur more than {self.cutoff} "
+        requested = self.settings.size
+        size = min(requested, usable)
+        if size < requested:
+            log(f"warning: vocabSize is {requested}; {usable} of {len(counts)} words occur more than {self.cutoff} "
                 f"times; using {size}")  # fmt: skip
         if self.num_classes:
             words = classed_words(counts, size, self.num_classes, self.settings.unknown)

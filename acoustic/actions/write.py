@@ -84,7 +84,11 @@ class Write(Action):
             writer = stack.enter_context(self._open_writer(log))
             called = spelling(names, [*getattr(writer, "nodes", []), *self.settings.names])
             writer.check({called[name]: network.shapes[name].rows for name in names}, reader.num_utterances)
-            for name in (one for one in called.values() if one not in getattr(writer, "nodes", called.values())):
+            for name in (
+                called_name
+                for called_name in called.values()
+                if called_name not in getattr(writer, "nodes", called.values())
+            ):
                 log(f"warning: {name} has no block in the writer; it is not written")
             inputs = getattr(reader, "input_files", list)()
             refuse_inputs([*inputs, self.model_path] if self.model_path else inputs, writer)
@@ -107,8 +111,10 @@ class Write(Action):
         self, engine: Engine, reader: Reader, writer: Writer, called: dict[str, str], log: Log, progress: Progress
     ) -> RunReport:
         """Write all utterances, or those within epochSize frames; called: what the writer calls the nodes."""
-        report, names = RunReport(reader.unit), list(called)
-        minibatch_size, epoch_size = self.settings.minibatch_size[0], self.settings.epoch_size
+        report = RunReport(reader.unit)
+        names = list(called)
+        minibatch_size = self.settings.minibatch_size[0]
+        epoch_size = self.settings.epoch_size
         self.num_frames = num_minibatches = 0
         for utterance, outputs in utterance_outputs(engine, reader, names, minibatch_size, epoch_size):
             values = {called[name]: matrix for name, matrix in outputs.items()}

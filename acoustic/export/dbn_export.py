@@ -43,11 +43,11 @@ def dbn_model(network: Network) -> DbnModel:
     if not layers or layers[-1][0]:
         raise ModelError(f"{_output(network).where}: is not a linear layer; expected one below the criterion")
     mean, deviation = _normalisation(network, node)
-    made = [
+    dbn_layers = [
         DbnLayer(_kind(number, has_sigmoid, len(layers)), _host(network, weights), _bias(network, weights, bias))
         for number, (has_sigmoid, weights, bias) in enumerate(layers)
     ]
-    return DbnModel(0, "", mean, deviation, made, _prior(network, len(made[-1].bias)))
+    return DbnModel(0, "", mean, deviation, dbn_layers, _prior(network, len(dbn_layers[-1].bias)))
 
 
 def _output(network: Network) -> Node:
@@ -55,10 +55,12 @@ def _output(network: Network) -> Node:
     if not network.criteria:
         raise ModelError("the network has no criterion; expected one, such as CrossEntropyWithSoftmax")
     criterion = network[network.criteria[0]]
-    found = [operand for operand in criterion.operands if not operand.is_input]
-    if len(found) != 1:
-        raise ModelError(f"{criterion.where}: {len(found)} operands that are no inputs; expected one, the output layer")
-    return _passed(found[0])
+    outputs = [operand for operand in criterion.operands if not operand.is_input]
+    if len(outputs) != 1:
+        raise ModelError(
+            f"{criterion.where}: {len(outputs)} operands that are no inputs; expected one, the output layer"
+        )
+    return _passed(outputs[0])
 
 
 def _passed(node: Node) -> Node:
@@ -71,16 +73,18 @@ def _layer(node: Node) -> tuple[bool, Node, Node | None, Node]:
     """Return (whether it has a Sigmoid, weights, bias, the node below) of a layer. Raises ModelError."""
     has_sigmoid = node.type_name == "Sigmoid"
     top = _passed(node.operands[0]) if has_sigmoid else node
-    product, bias = top, None
+    product = top
+    bias = None
     if top.type_name == "Plus":
         products = [operand for operand in top.operands if operand.type_name == "Times"]
-        others = [operand for operand in top.operands if operand.type_name != "Times"]
-        if len(products) == 1 and others[0].is_stored:
-            product, bias = products[0], others[0]
+        addends = [operand for operand in top.operands if operand.type_name != "Times"]
+        if len(products) == 1 and addends[0].is_stored:
+            product = products[0]
+            bias = addends[0]
     if product.type_name != "Times" or not product.operands[0].is_stored:
         raise ModelError(f"{top.where}: is no layer of dbn.exe; {EXPECTED}")
-    weights, below = product.operands
-    return has_sigmoid, weights, bias, _passed(below)
+    weights, layer_input = product.operands
+    return has_sigmoid, weights, bias, _passed(layer_input)
 
 
 def _kind(number: int, has_sigmoid: bool, count: int) -> str:
@@ -105,19 +109,19 @@ def _normalisation(network: Network, bottom: Node) -> tuple[np.ndarray, np.ndarr
         rows = network.shapes[bottom.name].rows
         return np.zeros(rows, np.float32), np.ones(rows, np.float32)
     mean, inverse = (_host(network, operand).reshape(-1) for operand in bottom.operands[1:])
-    both = np.stack([mean, 1 / inverse.astype(np.float64)]).astype(np.float32)
+    moments = np.stack([mean, 1 / inverse.astype(np.float64)]).astype(np.float32)
     for frames in range(MOST_FRAMES, 1, -2):
-        if both.shape[1] % frames == 0:
-            blocks = both.reshape(2, frames, -1)
+        if moments.shape[1] % frames == 0:
+            blocks = moments.reshape(2, frames, -1)
             if (blocks == blocks[:, :1]).all():
-                both = blocks[:, 0]
+                moments = blocks[:, 0]
                 break
-    return both[0], both[1]
+    return moments[0], moments[1]
 
 
 def _prior(network: Network, size: int) -> np.ndarray | None:
     """Return the mean of the labels, if the network has exactly one."""
     labels = [node for node in network.nodes.values() if node.type_name == "Mean" and node.operands[0].is_input]
-    found = [node for node in labels if node.operands[0].name not in network.features and node.value is not None]
-    priors = [_host(network, node).reshape(-1) for node in found]
+    means = [node for node in labels if node.operands[0].name not in network.features and node.value is not None]
+    priors = [_host(network, node).reshape(-1) for node in means]
     return priors[0] if len(priors) == 1 and len(priors[0]) == size else None

@@ -51,8 +51,8 @@ def place_nodes(operands: Mapping[str, Sequence[str]], widths: Mapping[str, floa
     links: list[tuple[Point, Point]] = []  # from a layer to the next
     chains: dict[tuple[str, str], list[Bend]] = {}
     layer_of: dict[Point, int] = {name: layer for name, layer in layers_of.items()}  # noqa: C416
-    for user, below in operands.items():
-        for operand in dict.fromkeys(below):
+    for user, operand_names in operands.items():
+        for operand in dict.fromkeys(operand_names):
             chain = [(operand, user, layer) for layer in range(layers_of[operand] + 1, layers_of[user])]
             layer_of.update((point, point[2]) for point in chain)
             chains[operand, user] = chain
@@ -75,9 +75,9 @@ def _layers(operands: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return layers by longest paths; nodes then move up to their lowest user where this shortens edges in total."""
     layers: dict[str, int] = {}
     users: dict[str, list[str]] = {name: [] for name in operands}
-    for name, below in operands.items():
-        layers[name] = 1 + max((layers[operand] for operand in below), default=-1)
-        for operand in dict.fromkeys(below):
+    for name, operand_names in operands.items():
+        layers[name] = 1 + max((layers[operand] for operand in operand_names), default=-1)
+        for operand in dict.fromkeys(operand_names):
             users[operand].append(name)
     for name in reversed(list(operands)):
         if users[name] and len(users[name]) >= len(set(operands[name])):
@@ -89,29 +89,33 @@ def _layers(operands: Mapping[str, Sequence[str]]) -> dict[str, int]:
 def _neighbours(points: Iterable[Point], links: list[tuple[Point, Point]]) -> tuple[Near, Near]:
     lower: Near = {point: [] for point in points}
     upper: Near = {point: [] for point in lower}
-    for below, above in links:
-        lower[above].append(below)
-        upper[below].append(above)
+    for operand, user in links:
+        lower[user].append(operand)
+        upper[operand].append(user)
     return lower, upper
 
 
 def _order(rows: list[list[Point]], lower: Near, upper: Near) -> None:
     """Sort each row to reduce crossings of edges."""
-    best, fewest = [list(row) for row in rows], _crossings(rows, upper)
+    best = [list(row) for row in rows]
+    fewest = _crossings(rows, upper)
     for sweep in range(SWEEPS):
         upwards = sweep % 2 == 0
         for index in range(1, len(rows)) if upwards else range(len(rows) - 2, -1, -1):
-            place = {point: k for k, point in enumerate(rows[index - 1 if upwards else index + 1])}
+            neighbour_rank = {point: k for k, point in enumerate(rows[index - 1 if upwards else index + 1])}
             near = lower if upwards else upper
-            own = {point: k for k, point in enumerate(rows[index])}
+            own_rank = {point: k for k, point in enumerate(rows[index])}
             middle = {
-                point: sum(place[other] for other in near[point]) / len(near[point]) if near[point] else own[point]
+                point: sum(neighbour_rank[neighbour] for neighbour in near[point]) / len(near[point])
+                if near[point]
+                else own_rank[point]
                 for point in rows[index]
             }
             rows[index].sort(key=lambda point: middle[point])
         crossings = _crossings(rows, upper)
         if crossings < fewest:
-            best, fewest = [list(row) for row in rows], crossings
+            best = [list(row) for row in rows]
+            fewest = crossings
     rows[:] = best
 
 
@@ -119,13 +123,13 @@ def _crossings(rows: list[list[Point]], upper: Near) -> int:
     """Return the number of crossings of edges between neighbouring rows."""
     total = 0
     for row, above in pairwise(rows):
-        place = {point: k for k, point in enumerate(above)}
-        seen: list[int] = []
+        rank = {point: k for k, point in enumerate(above)}
+        passed_ends: list[int] = []
         for point in row:
-            ends = sorted(place[other] for other in upper[point])
-            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+            ends = sorted(rank[neighbour] for neighbour in upper[point])
+            total += sum(len(passed_ends) - bisect.bisect_right(passed_ends, end) for end in ends)
             for end in ends:
-                bisect.insort(seen, end)
+                bisect.insort(passed_ends, end)
     return total
 
 
@@ -142,13 +146,13 @@ def _coordinates(
     for sweep in range(2 * SWEEPS):
         near = (lower, upper)[sweep % 2]
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wanted = [sum(x[other] for other in near[p]) / len(near[p]) if near[p] else x[p] for p in row]
+            targets = [sum(x[neighbour] for neighbour in near[p]) / len(near[p]) if near[p] else x[p] for p in row]
             # Bends have a larger weight, which straightens long edges.
             weights = [4.0 if sizes[p] == 0 else 1.0 if near[p] else 0.1 for p in row]
             distances = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(row)]
-            x.update(zip(row, _apart(wanted, weights, distances)))
-    left = min((x[point] - sizes[point] / 2 for point in x), default=0.0)
-    return {point: place - left for point, place in x.items()}
+            x.update(zip(row, _apart(targets, weights, distances)))
+    left_edge = min((x[point] - sizes[point] / 2 for point in x), default=0.0)
+    return {point: position - left_edge for point, position in x.items()}
 
 
 def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
@@ -160,12 +164,15 @@ def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequenc
     for distance in distances:
         offsets.append(offsets[-1] + distance)
     blocks: list[tuple[float, float, int]] = []  # mean, weight, number of points
-    for place, weight, offset in zip(wanted, weights, offsets):
-        mean, total, count = place - offset, weight, 1
+    for position, weight, offset in zip(wanted, weights, offsets):
+        mean = position - offset
+        total = weight
+        count = 1
         while blocks and blocks[-1][0] > mean:
-            other, more, number = blocks.pop()
-            mean = (mean * total + other * more) / (total + more)
-            total, count = total + more, count + number
+            pooled_mean, more, number = blocks.pop()
+            mean = (mean * total + pooled_mean * more) / (total + more)
+            total = total + more
+            count = count + number
         blocks.append((mean, total, count))
     flat = [mean for mean, _, count in blocks for _ in range(count)]
-    return [place + offset for place, offset in zip(flat, offsets)]
+    return [position + offset for position, offset in zip(flat, offsets)]

@@ -93,7 +93,8 @@ def _draw_node(
     """Draw a node of some width and height; text and lines, measured in points, are scaled by `page`."""
     from matplotlib.patches import FancyBboxPatch
 
-    (x, y), (width, height) = place, size
+    x, y = place
+    width, height = size
     style = "round,pad=0,rounding_size=0.08" if role.rounded else "square,pad=0"
     corner = (x - width / 2, y)
     axes.add_patch(
@@ -101,7 +102,8 @@ def _draw_node(
             corner, width, height, boxstyle=style, facecolor=role.face, edgecolor=role.edge, linewidth=1.1 * page
         )
     )
-    top, bottom = y + height / 2 + LINE / 2, y + height / 2 - LINE / 2
+    top = y + height / 2 + LINE / 2
+    bottom = y + height / 2 - LINE / 2
     axes.text(x, top, lines[0], ha="center", va="center", fontsize=FONT * page, fontweight="bold", parse_math=False)
     axes.text(
         x, bottom, lines[1], ha="center", va="center", fontsize=(FONT - 1) * page, color="#444444", parse_math=False
@@ -116,7 +118,8 @@ def _draw_edges(axes: "Axes", network: Network, placement: Placement, box: float
     step = box + LAYER_GAP
     for user in network.nodes.values():
         for operand in user.operands if user.delay else ():
-            (x0, low), (x1, high) = placement.places[operand.name], placement.places[user.name]
+            x0, low = placement.places[operand.name]
+            x1, high = placement.places[user.name]
             axes.add_patch(
                 FancyArrowPatch(
                     (x0, low * step + box / 2),
@@ -133,13 +136,15 @@ def _draw_edges(axes: "Axes", network: Network, placement: Placement, box: float
                 )
             )
         for operand in dict.fromkeys(_above(user)):
-            (x0, low), (x1, high) = placement.places[operand.name], placement.places[user.name]
+            x0, low = placement.places[operand.name]
+            x1, high = placement.places[user.name]
             # A bend is as high as a node: straight through the row, curved between rows.
             points = [(x0, low * step + box)]
             for x, layer in placement.bends[operand.name, user.name]:
                 points += [(x, layer * step), (x, layer * step + box)]
             points.append((x1, high * step))
-            vertices, codes = [points[0]], [Curve.MOVETO]
+            vertices = [points[0]]
+            codes = [Curve.MOVETO]
             for (xa, ya), (xb, yb) in pairwise(points):
                 middle = (ya + yb) / 2
                 vertices += [(xa, middle), (xb, middle), (xb, yb)]

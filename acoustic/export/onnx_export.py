@@ -47,17 +47,22 @@ def to_onnx(network: Network, outputs: Sequence[str]) -> "ModelProto":
     names = list(dict.fromkeys(outputs))
     graph = OnnxGraph(np.dtype(network.backend.dtype))
     tensors: dict[str, str] = {}
-    found = components([network[name] for name in names])
-    for component in found:
+    ordered = components([network[name] for name in names])
+    for component in ordered:
         if is_loop(component):
-            inside = {node.name for node in component}
-            users = (node for other in found if other is not component for node in other)
-            wanted = inside & {*names, *(operand.name for node in users for operand in computed_operands(node))}
-            made = loop_to_onnx(graph, network, loop_order(component), tensors, wanted)
+            member_names = {node.name for node in component}
+            users = (
+                node for other_component in ordered if other_component is not component for node in other_component
+            )
+            exported_names = member_names & {
+                *names,
+                *(operand.name for node in users for operand in computed_operands(node)),
+            }
+            component_tensors = loop_to_onnx(graph, network, loop_order(component), tensors, exported_names)
         else:
-            made = {component[0].name: _tensor(graph, network, component[0], tensors)}
-        tensors |= made
-        graph.shapes |= {tensor: network.shapes[name] for name, tensor in made.items()}
+            component_tensors = {component[0].name: _tensor(graph, network, component[0], tensors)}
+        tensors |= component_tensors
+        graph.shapes |= {tensor: network.shapes[name] for name, tensor in component_tensors.items()}
     for name in names:
         is_leaf = network[name].is_leaf  # its tensor already has the name
         graph.output(

@@ -23,39 +23,42 @@ def loop_to_onnx(
     """
     body = graph.body_graph()
     delays = [node for node in order if node.delay]
-    inside = {node.name for node in order}
-    known = {name: tensor for name, tensor in tensors.items() if not network.shapes[name].has_frames}
-    states, firsts = [], []
+    member_names = {node.name for node in order}
+    tensor_of = {name: tensor for name, tensor in tensors.items() if not network.shapes[name].has_frames}
+    states = []
+    firsts = []
     for node in delays:
-        rows, steps = network.shapes[node.name].rows, abs(node.delay)
+        rows = network.shapes[node.name].rows
+        steps = abs(node.delay)
         state = body.input(f"{body.prefix}/{node.name}", rows, steps)
         states.append(state)
         firsts.append(graph.constant(np.full((steps, rows), node.settings["defaultHiddenActivity"])))
-        known[node.name] = body.rows(state, 0, 1)
-        body.shapes[known[node.name]] = network.shapes[node.name]
+        tensor_of[node.name] = body.rows(state, 0, 1)
+        body.shapes[tensor_of[node.name]] = network.shapes[node.name]
     scanned = []
     for node in order:
         for operand in computed_operands(node):
-            if operand.name not in known and operand.name not in inside:
+            if operand.name not in tensor_of and operand.name not in member_names:
                 rows = network.shapes[operand.name].rows
                 row = body.input(f"{body.prefix}/{operand.name}", rows, None)
-                known[operand.name] = body.reshape(row, [1, rows])
-                body.shapes[known[operand.name]] = network.shapes[operand.name]
+                tensor_of[operand.name] = body.reshape(row, [1, rows])
+                body.shapes[tensor_of[operand.name]] = network.shapes[operand.name]
                 scanned.append(tensors[operand.name])
     for node in order:
         if not node.delay:
-            tensor = node.to_onnx(body, *[known[operand.name] for operand in computed_operands(node)])
-            known[node.name] = tensor
+            tensor = node.to_onnx(body, *[tensor_of[operand.name] for operand in computed_operands(node)])
+            tensor_of[node.name] = tensor
             body.shapes[tensor] = network.shapes[node.name]
     for node, state in zip(delays, states):
-        latest, steps = known[node.operands[0].name], abs(node.delay)
+        latest = tensor_of[node.operands[0].name]
+        steps = abs(node.delay)
         if steps > 1:
             latest = body.add("Concat", body.rows(state, 1, steps), latest, axis=0)
         body.body_output(latest, network.shapes[node.name].rows, steps)
     names = [node.name for node in order if node.name in wanted]
     for name in names:
         rows = network.shapes[name].rows
-        body.body_output(body.reshape(known[name], [rows]), rows, None)
+        body.body_output(body.reshape(tensor_of[name], [rows]), rows, None)
     direction = int(delays[0].delay < 0)
     outputs = graph.add_many(
         "Scan",

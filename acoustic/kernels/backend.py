@@ -66,6 +66,10 @@ class Backend:
             raise ConfigError(f"precision {self.precision!r}; expected float or double")
         _ = self.xp  # reports a missing device now, not at the first minibatch
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the array module, the kernels and the threads, of which another process has its own."""
+        return type(self), (self.precision, self.device, self.threads)
+
     @cached_property
     def xp(self) -> Any:
         """The array module: numpy or cupy."""

@@ -147,7 +147,7 @@ class ImageWindows:
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """rows, cols and offsets, int64."""
-        return tuple(np.array(numbers, dtype=np.int64) for numbers in (self.rows, self.cols, self.offsets))
+        return np.array(self.rows, np.int64), np.array(self.cols, np.int64), np.array(self.offsets, np.int64)
 
     @cached_property
     def index(self) -> np.ndarray:
@@ -157,8 +157,8 @@ class ImageWindows:
         r = np.arange(self.height)[:, None, None, None] + np.array(self.rows)[:, None]
         q = np.array(self.offsets)[:, None, None] + np.array(self.cols)
         index = c + channels * (r + height * q)  # (channel, row in window, column in window, row, column)
-        inside = (r >= 0) & (r < height) & (q >= 0) & (q < width) & (c >= 0)
-        return np.where(inside, index, -1).reshape((self.size, self.count), order="F")
+        in_image = (r >= 0) & (r < height) & (q >= 0) & (q < width) & (c >= 0)
+        return np.where(in_image, index, -1).reshape((self.size, self.count), order="F")
 
 
 def spread(size: int, window: int, step: int, padded: bool = False) -> range:
@@ -169,6 +169,7 @@ def spread(size: int, window: int, step: int, padded: bool = False) -> range:
     round down. [CNTK book, eq. 2.163, 2.164]
     """
     if padded:
-        first, count = -(window // 2), max(0, (size - window % 2) // step + 1)
+        first = -(window // 2)
+        count = max(0, (size - window % 2) // step + 1)
         return range(first, first + count * step, step)
     return range(0, size - window + 1, step)

@@ -56,8 +56,8 @@ class Shape(NamedTuple):
         if isinstance(self.cols, int):
             return None if self.rows * self.cols % num_rows else Shape(num_rows, self.rows * self.cols // num_rows)
         ratio = _ratio(self.cols) * Fraction(self.rows, num_rows)
-        one = ratio == 1
-        return Shape(num_rows, None if one else PerFrame(ratio.numerator, ratio.denominator))
+        one_per_frame = ratio == 1
+        return Shape(num_rows, None if one_per_frame else PerFrame(ratio.numerator, ratio.denominator))
 
 
 def _ratio(cols: Columns) -> Fraction:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.nodes.base import Node
@@ -17,19 +18,19 @@ def differences(described: Network, trained: Network) -> list[str]:
     Differences are nodes that only one of the networks has and other types, shapes, operands or options. Initial values
     and sizes that follow from the training data are ignored.
     """
-    found = []
+    lines = []
     for name, node in described.nodes.items():
         if name not in trained.nodes:
-            found.append(f"{name} ({node.type_name}) is new")
+            lines.append(f"{name} ({node.type_name}) is new")
         else:
-            found.extend(_node_differences(described, node, trained, trained.nodes[name]))
+            lines.extend(_node_differences(described, node, trained, trained.nodes[name]))
     gone = [node for name, node in trained.nodes.items() if name not in described.nodes]
-    found += [f"{node.name} ({node.type_name}) is gone" for node in gone]
+    lines += [f"{node.name} ({node.type_name}) is gone" for node in gone]
     for special in SPECIAL_LISTS:
         before, now = (sorted(getattr(network, special)) for network in (trained, described))
-        if before != now and not found:  # otherwise it follows from the differences found
-            found.append(f"{special} are {', '.join(now) or 'none'}, were {', '.join(before) or 'none'}")
-    return found
+        if before != now and not lines:  # otherwise it follows from the differences found
+            lines.append(f"{special} are {', '.join(now) or 'none'}, were {', '.join(before) or 'none'}")
+    return lines
 
 
 def _node_differences(described: Network, node: Node, trained: Network, other: Node) -> list[str]:
@@ -39,18 +40,18 @@ def _node_differences(described: Network, node: Node, trained: Network, other: N
     shapes = described.shapes.get(name), trained.shapes.get(name)
     if node.is_stored and shapes[0] != shapes[1]:
         return [f"{name} is {shapes[0]}, was {shapes[1]}"]
-    operands, before = ([operand.name if operand else "-" for operand in one.operands] for one in (node, other))
-    if operands != before:
-        return [f"{name} has operands {', '.join(operands)}, had {', '.join(before)}"]
-    before = _options(other)
+    operands, old = ([operand.name if operand else "-" for operand in version.operands] for version in (node, other))
+    if operands != old:
+        return [f"{name} has operands {', '.join(operands)}, had {', '.join(old)}"]
+    trained_options = _options(other)
     return [
-        f"{name}: {option} is {json.dumps(value)}, was {json.dumps(before.get(option))}"
+        f"{name}: {option} is {json.dumps(value)}, was {json.dumps(trained_options.get(option))}"
         for option, value in _options(node).items()
-        if option not in ("rows", "cols") and json.dumps(value) != json.dumps(before.get(option))
+        if option not in ("rows", "cols") and json.dumps(value) != json.dumps(trained_options.get(option))
     ]
 
 
-def _options(node: Node) -> dict:
+def _options(node: Node) -> dict[str, Any]:
     """Return the options that matter once the network has learned."""
     ignored = INITIALISATION_OPTIONS if node.is_stored else ()
     return {option: value for option, value in node.settings.items() if option not in ignored}

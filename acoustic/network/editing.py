@@ -35,16 +35,16 @@ def users(network: Network, node: Node) -> list[tuple[Node, int]]:
 def subtree(network: Network, root: str) -> list[str]:
     """Return the names of a node and all nodes below it, operands before users except in loops."""
     names: list[str] = []
-    seen = {root}
+    visited = {root}
     stack = [(network[root], iter(connected_operands(network[root])))]
     while stack:
         node, remaining = stack[-1]
-        child = next((child for child in remaining if child.name not in seen), None)
+        child = next((child for child in remaining if child.name not in visited), None)
         if child is None:
             stack.pop()
             names.append(node.name)
         else:
-            seen.add(child.name)
+            visited.add(child.name)
             stack.append((child, iter(connected_operands(child))))
     return names
 
@@ -77,10 +77,8 @@ def clone(network: Network) -> Network:
     Network
     """
     copied = copy.copy(network)
-    copied.nodes, copied.shapes = (
-        {name: _copy_node(node, name) for name, node in network.nodes.items()},
-        dict(network.shapes),
-    )
+    copied.nodes = {name: _copy_node(node, name) for name, node in network.nodes.items()}
+    copied.shapes = dict(network.shapes)
     for node in copied.nodes.values():
         node.operands = [None if operand is None else copied.nodes[operand.name] for operand in node.operands]
     for list_name, names in network.special().items():
@@ -93,7 +91,9 @@ def clone(network: Network) -> Network:
 def _copy_node(node: Node, name: str) -> Node:
     """Return a copy of a node under a new name."""
     copied = copy.copy(node)
-    copied.name, copied.settings, copied.operands = name, dict(node.settings), list(node.operands)
+    copied.name = name
+    copied.settings = dict(node.settings)
+    copied.operands = list(node.operands)
     return copied
 
 
@@ -103,10 +103,15 @@ def remove(network: Network, names: Iterable[str]) -> None:
     marked = {id(node) for node in gone}
     network.nodes = {name: node for name, node in network.nodes.items() if id(node) not in marked}
     network.shapes = {name: shape for name, shape in network.shapes.items() if name in network.nodes}
-    network.feature_records = {name: one for name, one in network.feature_records.items() if name in network.nodes}
-    network.vocabularies = {name: one for name, one in network.vocabularies.items() if name in network.nodes}
+    network.feature_records = {
+        name: record for name, record in network.feature_records.items() if name in network.nodes
+    }
+    network.vocabularies = {
+        name: vocabulary for name, vocabulary in network.vocabularies.items() if name in network.nodes
+    }
     for node in network.nodes.values():
-        node.operands = [None if id(operand) in marked else operand for operand in node.operands]
+        operands: list[Any] = [None if id(operand) in marked else operand for operand in node.operands]
+        node.operands = operands
     for listed in network.special().values():
         listed[:] = [name for name in listed if name in network.nodes]
 
@@ -123,8 +128,8 @@ def rename(network: Network, names: Mapping[str, str]) -> None:
     _refuse_repeated(names.values())
     network.nodes = {names.get(name, name): node for name, node in network.nodes.items()}
     network.shapes = {names.get(name, name): shape for name, shape in network.shapes.items()}
-    network.feature_records = {names.get(name, name): one for name, one in network.feature_records.items()}
-    network.vocabularies = {names.get(name, name): one for name, one in network.vocabularies.items()}
+    network.feature_records = {names.get(name, name): record for name, record in network.feature_records.items()}
+    network.vocabularies = {names.get(name, name): vocabulary for name, vocabulary in network.vocabularies.items()}
     for name, node in network.nodes.items():
         node.name = name
     for listed in network.special().values():
@@ -143,7 +148,8 @@ def set_input(network: Network, name: str, index: int, operand: str, origin: str
     A variadic type accepts one more operand at the end. `origin` is the file and line of the request, for messages.
     Raises ModelError for a number that the node does not have.
     """
-    node, child = network[name], network[operand]
+    node = network[name]
+    child = network[operand]
     count = len(node.operands)
     if not 0 <= index < count + node.variadic:
         have = f"inputs 0 to {count - 1}" if count else "no inputs"
@@ -154,7 +160,8 @@ def set_input(network: Network, name: str, index: int, operand: str, origin: str
 
 def set_inputs(network: Network, name: str, operands: Sequence[str], origin: str = "") -> None:
     """Replace all operands of a node. Raises ModelError if their number does not fit."""
-    node, children = network[name], [network[operand] for operand in operands]
+    node = network[name]
+    children = [network[operand] for operand in operands]
     fits = len(children) >= len(node.operand_names) if node.variadic else len(children) == len(node.operands)
     if not fits:
         least = "at least " if node.variadic else ""
@@ -207,10 +214,11 @@ def copy_nodes(
     originals = [(_copy_node(source[old], new), source.shapes[old]) for old, new in names]
     roles = [[role for role, listed in source.special().items() if old in listed] for old, _ in names]
     links = [[operand and operand.name for operand in copied_node.operands] for copied_node, _ in originals]
-    kept = [list(target.nodes[new].operands) if new in target.nodes else None for _, new in names]
-    for (copied_node, shape), operands, played in zip(originals, kept, roles):
+    old_operands = [list(target.nodes[new].operands) if new in target.nodes else None for _, new in names]
+    for (copied_node, shape), operands, played in zip(originals, old_operands, roles):
         node = target.nodes.setdefault(copied_node.name, copied_node)
-        node.settings, node.origin = copied_node.settings, copied_node.origin
+        node.settings = copied_node.settings
+        node.origin = copied_node.origin
         if copied_node.is_stored:
             node.value = _own_value(source, copied_node, target)
         target.shapes[node.name] = shape
@@ -223,9 +231,11 @@ def copy_nodes(
             target.vocabularies[new] = source.vocabularies[old]
     # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
-    for (_, new), operands, below in zip(names, kept, links):
-        others = (operands or []) + [None] * len(below)
-        target[new].operands = [target[copied[name]] if name in copied else others[k] for k, name in enumerate(below)]
+    for (_, new), operands, operand_names in zip(names, old_operands, links):
+        existing: list[Any] = [*(operands or []), *[None] * len(operand_names)]
+        target[new].operands = [
+            target[copied[name]] if name in copied else existing[k] for k, name in enumerate(operand_names)
+        ]
 
 
 def _own_value(source: Network, node: Node, target: Network) -> Any:
@@ -236,16 +246,16 @@ def _own_value(source: Network, node: Node, target: Network) -> Any:
 
 
 def _check_copy(source: Network, node: Node, target: Network, new: str, values_only: bool) -> None:
-    there = target.nodes.get(new)
-    if there is None:
+    existing = target.nodes.get(new)
+    if existing is None:
         if values_only:
             raise ModelError(f"node {new!r}: not in the network; expected it there when only values are copied")
         return
-    if there.type_name != node.type_name and (not values_only or there.is_stored or node.is_stored):
-        raise ModelError(f"{there.where}: copied over by {node.type_name} {node.name!r}; expected the same type")
+    if existing.type_name != node.type_name and (not values_only or existing.is_stored or node.is_stored):
+        raise ModelError(f"{existing.where}: copied over by {node.type_name} {node.name!r}; expected the same type")
     if values_only and node.is_stored and source.shapes[node.name] != target.shapes[new]:
         raise ShapeError(
-            f"{there.where}: {target.shapes[new]}, given the value of {node.name!r}, {source.shapes[node.name]}; "
+            f"{existing.where}: {target.shapes[new]}, given the value of {node.name!r}, {source.shapes[node.name]}; "
             "expected equal shapes"
         )
 
@@ -253,7 +263,8 @@ def _check_copy(source: Network, node: Node, target: Network, new: str, values_o
 def set_role(network: Network, name: str, list_name: str, member: bool) -> None:
     """Add a node to one of SPECIAL_LISTS or remove it. Raises ModelError if a feature or label is not an input."""
     assert list_name in SPECIAL_LISTS, list_name
-    node, listed = network[name], getattr(network, list_name)
+    node = network[name]
+    listed = getattr(network, list_name)
     is_data = list_name in ("features", "labels")
     if member and is_data and not node.is_input:
         raise ModelError(f"{node.where}: among the {list_name}; expected an input")
@@ -276,8 +287,8 @@ def set_learning(network: Network, name: str, option: str, value: bool | float) 
     node = network[name]
     if not is_learnable(node) or option not in node.settings:
         raise ModelError(f"{node.where}: has no {option}; expected a learnable parameter")
-    known = next(known for known in node.options if known.name == option)
-    node.settings[option] = known.convert(value, node.where)
+    declared = next(declared for declared in node.options if declared.name == option)
+    node.settings[option] = declared.convert(value, node.where)
 
 
 def read_value(network: Network, name: str, path: str | Path) -> None:

@@ -29,7 +29,8 @@ class Decomposition:
     share: float
 
     def __str__(self) -> str:
-        before, after = self.rows * self.cols, self.rank * (self.rows + self.cols)
+        before = self.rows * self.cols
+        after = self.rank * (self.rows + self.cols)
         return (
             f"{self.name}: {self.rows}x{self.cols} as rank {self.rank}, {100 * self.share:.1f}% of singular values, "
             f"{before} parameters become {after}"
@@ -67,8 +68,8 @@ def decompose(network: Network, ratios: Mapping[str, float], aligned_size: int =
         matching = [ratio for group, ratio in groups if group.fullmatch(node.name)]
         chosen += [(node, ratio) for ratio in matching[:1]]
     if not chosen:
-        known = ", ".join(node.name for node in matrices) or "none"
-        raise ModelError(f"no matrix is named {' or '.join(ratios)}; expected one of the network's: {known}")
+        matrix_names = ", ".join(node.name for node in matrices) or "none"
+        raise ModelError(f"no matrix is named {' or '.join(ratios)}; expected one of the network's: {matrix_names}")
     done = [_replace(network, node, ratio, aligned_size) for node, ratio in chosen]
     network.validate()
     return done
@@ -91,11 +92,11 @@ def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> D
     matrix = network.backend.to_host(node.value).astype(np.float64)
     if not np.isfinite(matrix).all():
         raise ModelError(f"{node.where}: values that are not finite; expected a matrix of finite numbers")
-    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    left_vectors, singular, right_vectors = np.linalg.svd(matrix, full_matrices=False)
     rank = rank_for(singular, ratio, aligned_size)
     root = np.sqrt(singular[:rank])
-    u = _parameter(network, node, "U", left[:, :rank] * root)
-    v = _parameter(network, node, "V", root[:, np.newaxis] * right[:rank])
+    u = _parameter(network, node, "U", left_vectors[:, :rank] * root)
+    v = _parameter(network, node, "V", root[:, np.newaxis] * right_vectors[:rank])
     products: dict[str, Node] = {}  # by the node that V multiplies, "" for U V
 
     def product(of: Node | None) -> Node:
@@ -114,21 +115,23 @@ def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> D
         listed[:] = [product(None).name if name == node.name else name for name in listed]
     editing.remove(network, [node.name])
     total = singular.sum()
-    return Decomposition(node.name, *matrix.shape, rank, singular[:rank].sum() / total if total else 1.0)
+    rows, cols = matrix.shape
+    return Decomposition(node.name, rows, cols, rank, singular[:rank].sum() / total if total else 1.0)
 
 
 def _parameter(network: Network, node: Node, suffix: str, matrix: np.ndarray) -> Node:
     """Add a parameter with the learning options of `node`."""
     rows, cols = matrix.shape
     options = node.settings | {"rows": rows, "cols": cols, "init": "fixedValue", "value": 0.0, "initFromFilePath": ""}
-    made = network.add(node.type_name, _free_name(network, f"{node.name}_{suffix}"), **options)
-    network.set_value(made, np.asfortranarray(matrix))
-    return made
+    parameter = network.add(node.type_name, _free_name(network, f"{node.name}_{suffix}"), **options)
+    network.set_value(parameter, np.asfortranarray(matrix))
+    return parameter
 
 
 def _free_name(network: Network, name: str) -> str:
     """Return `name`, followed by a number if it is taken: a matrix with several users has several products."""
-    number, free = 1, name
+    number = 1
+    free = name
     while free in network.nodes:
         number += 1
         free = f"{name}{number}"

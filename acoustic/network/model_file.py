@@ -24,7 +24,7 @@ import numpy as np
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.registry import node_class
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
@@ -59,14 +59,17 @@ def scoring_bytes(path: str | Path, output: str) -> bytes:
     nodes = {name: operands for name, _, operands, _ in map(_node_entry, _list(metadata, "nodes"))}
     if output not in nodes:
         raise ModelError(f"{path}: no node {output!r}; expected the output")
-    needed, waiting = set(), [output]
+    needed = set()
+    waiting = [output]
     while waiting:
         name = waiting.pop()
         if name not in needed and name in nodes:
             needed.add(name)
             waiting += nodes[name]
     metadata["nodes"] = [node for node in metadata["nodes"] if node["name"] in needed]
-    metadata |= {one: [name for name in _list(metadata, one) if name in needed] for one in SPECIAL_LISTS}
+    metadata |= {
+        list_name: [name for name in _list(metadata, list_name) if name in needed] for list_name in SPECIAL_LISTS
+    }
     if "feature_records" in metadata:
         records = metadata["feature_records"]
         metadata["feature_records"] = {name: record for name, record in records.items() if name in needed}
@@ -97,7 +100,7 @@ def save_model(network: Network, path: str | Path) -> None:
 def model_bytes(network: Network) -> bytes:
     """Return the content of the file that `save_model` writes."""
     network.validate()
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "name": node.name,
             "type": node.type_name,
@@ -112,10 +115,10 @@ def model_bytes(network: Network) -> bytes:
                 raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
-    records = {name: one.as_json() for name, one in network.feature_records.items() if name in network.nodes}
+    records = {name: record.as_json() for name, record in network.feature_records.items() if name in network.nodes}
     metadata.update({"feature_records": records} if records else {})
-    known = {name: one for name, one in network.vocabularies.items() if name in network.nodes}
-    metadata.update({VOCABULARIES: vocabularies_as_json(known)} if known else {})
+    vocabularies = {name: vocabulary for name, vocabulary in network.vocabularies.items() if name in network.nodes}
+    metadata.update({VOCABULARIES: vocabularies_as_json(vocabularies)} if vocabularies else {})
     tensors = {name: network.backend.to_host(value) for name, value in network.stored_values().items()}
     return tensor_bytes(tensors, metadata)
 
@@ -163,13 +166,13 @@ def read_feature_records(metadata: Mapping[str, Any], names: Container[str]) -> 
 
     Raises ModelError and FormatError for damaged records, and for names that are not among `names`.
     """
-    found = metadata.get("feature_records", {})
-    if not isinstance(found, dict):
-        raise ModelError(f"'feature_records' is {type(found).__name__}; expected an object")
-    for name in found:
+    records = metadata.get("feature_records", {})
+    if not isinstance(records, dict):
+        raise ModelError(f"'feature_records' is {type(records).__name__}; expected an object")
+    for name in records:
         if name not in names:
             raise ModelError(f"feature_records: {name[:60]!r} is no node; expected inputs of the network")
-    return {name: FeatureRecord.parse(one, f"feature_records: {name}") for name, one in found.items()}
+    return {name: FeatureRecord.parse(record, f"feature_records: {name}") for name, record in records.items()}
 
 
 def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: str | None, device: str) -> Network:
@@ -178,17 +181,17 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
     if metadata.get("version") != VERSION:
         raise ModelError(f"version {metadata.get('version')!r}; expected {VERSION}")
     network = Network(precision or metadata.get("precision", "float"), device)
-    left = dict(tensors)
+    unused = dict(tensors)
     later: list[tuple[Node, list[str]]] = []
     for entry in _list(metadata, "nodes"):
         name, type_name, operands, options = _node_entry(entry)
-        known = [operand if operand in network.nodes else None for operand in operands]
-        loops = None in known and node_class(type_name).is_delay
-        node = network.add_node(type_name, name, known if loops else operands, options)
+        existing = [operand if operand in network.nodes else None for operand in operands]
+        loops = None in existing and DELAY in node_class(type_name).properties
+        node = network.add_node(type_name, name, existing if loops else operands, options)
         if loops:
             later.append((node, operands))
-        if node.is_stored and name in left:
-            tensor = left.pop(name)
+        if node.is_stored and name in unused:
+            tensor = unused.pop(name)
             if tensor.dtype.kind != "f":
                 raise ModelError(f"{node.where}: value is {tensor.dtype}; expected floating point")
             network.set_value(node, tensor)
@@ -196,8 +199,8 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
             raise ModelError(f"{node.where}: has no value in the file; expected a tensor of that name")
     for node, operands in later:
         network.connect(node, operands[0])
-    if left:
-        raise ModelError(f"tensors {', '.join(sorted(left))}: no stored node of that name; expected one for each")
+    if unused:
+        raise ModelError(f"tensors {', '.join(sorted(unused))}: no stored node of that name; expected one for each")
     for list_name in SPECIAL_LISTS:
         names = _list(metadata, list_name)
         for name in names:
@@ -216,11 +219,16 @@ def _list(metadata: dict[str, Any], key: str) -> list[Any]:
 def _node_entry(entry: Any) -> tuple[str, str, list[str], dict[str, Any]]:
     if not isinstance(entry, dict):
         raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
-    name, type_name = entry.get("name"), entry.get("type")
-    operands, options = entry.get("operands"), entry.get("options")
-    sound = isinstance(name, str) and isinstance(type_name, str)
-    sound = sound and isinstance(operands, list) and all(isinstance(operand, str) for operand in operands)
-    sound = sound and isinstance(options, dict)
-    if not sound:
-        raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
-    return name, type_name, operands, options
+    name = entry.get("name")
+    type_name = entry.get("type")
+    operands = entry.get("operands")
+    options = entry.get("options")
+    if (
+        isinstance(name, str)
+        and isinstance(type_name, str)
+        and isinstance(operands, list)
+        and all(isinstance(operand, str) for operand in operands)
+        and isinstance(options, dict)
+    ):
+        return name, type_name, operands, options
+    raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.backend import Backend
+from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import DELAY, Node
+from acoustic.nodes.leaves import StoredNode
 from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
 from readers.config.feature_record import FeatureRecord
@@ -74,7 +76,7 @@ class Network:
         """
         if name in self.nodes:
             return self.nodes[name]
-        same = [node for known, node in self.nodes.items() if known.lower() == name.lower()]
+        same = [node for node_name, node in self.nodes.items() if node_name.lower() == name.lower()]
         if len(same) != 1:
             raise ModelError(f"node {name!r}: not in the network; {name_hint(name, self.nodes)}")
         return same[0]
@@ -109,7 +111,7 @@ class Network:
 
     def initialise(self, node: Node) -> None:
         """Give a parameter or constant its initial value; other nodes have none. Raises ModelError."""
-        if node.is_stored and not node.is_precomputed:
+        if isinstance(node, StoredNode) and not node.is_precomputed:
             self.check_size(node)
             node.value = self._converted(node, np.asfortranarray(node.initial_value(self._generator(node))))
 
@@ -127,6 +129,7 @@ class Network:
     def check_size(self, node: Node) -> None:
         """Raise ShapeError if the size of a parameter or constant is still open, ModelError if it is too large."""
         rows, cols = self.shapes[node.name]
+        assert isinstance(cols, int)  # parameters and constants have no frames
         if 0 in (rows, cols):
             raise ShapeError(
                 f"{node.where}: shape {rows}x{cols}; expected {_AT_LEAST_ONE}, or a node that settles them"
@@ -165,7 +168,7 @@ class Network:
         """
         if name in self.nodes:
             raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
-        nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
+        nodes: list[Any] = [self[operand] if isinstance(operand, str) else operand for operand in operands]
         for operand in nodes:
             if operand is not None and self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
@@ -180,7 +183,7 @@ class Network:
 
     def connect(self, node: Node | str, operand: Node | str) -> None:
         """Set the operand of a delay that was created without it. Raises ModelError and ShapeError."""
-        node, operand = (self[one] if isinstance(one, str) else one for one in (node, operand))
+        node, operand = (self[reference] if isinstance(reference, str) else reference for reference in (node, operand))
         if not node.delay:
             raise ModelError(f"{node.where}: was created with its operands; expected a PastValue or FutureValue")
         node.operands = [operand]
@@ -188,8 +191,8 @@ class Network:
 
     def _tag(self, node: Node) -> None:
         tag = str(node.settings.get("tag", "")).lower()
-        for known, names in (("feature", self.features), ("label", self.labels)):
-            if tag == known:
+        for tag_name, names in (("feature", self.features), ("label", self.labels)):
+            if tag == tag_name:
                 names.append(node.name)
 
     def _generator(self, node: Node) -> np.random.Generator:
@@ -198,20 +201,26 @@ class Network:
             return np.random.default_rng((self.seed, 0, own_seed))
         if getattr(node, "draws_random", False):
             if self._num_random is None:  # a network that was read from a file continues its numbering
-                drawn = [one for one in self.nodes.values() if getattr(one, "draws_random", False)]
-                self._num_random = sum(one.value is not None for one in drawn)
+                drawn = [
+                    random_node for random_node in self.nodes.values() if getattr(random_node, "draws_random", False)
+                ]
+                self._num_random = sum(random_node.value is not None for random_node in drawn)
             self._num_random += 1
         return np.random.default_rng((self.seed, self._num_random or 0))
 
     def checked_shape(self, node: Node) -> Shape:
         """Return the shape that follows from a node's operands, as far as a delay has any yet. Raises ShapeError."""
-        known = node.operands if not node.delay else [one for one in node.operands if one and one.name in self.shapes]
-        shape = node.infer_shape(*(self.shapes[operand.name] for operand in known))
+        shaped_operands = (
+            node.operands
+            if not node.delay
+            else [operand for operand in node.operands if operand and operand.name in self.shapes]
+        )
+        shape = node.infer_shape(*(self.shapes[operand.name] for operand in shaped_operands))
         one_per_frame = node.delay or (node.along_sequences and not node.sums_frames)
         if one_per_frame and shape.cols is not None:
             raise node.shape_error([shape], "one column per frame")
         fewest = 0 if _may_be_open(node) else 1
-        if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
+        if shape.rows < fewest or (isinstance(shape.cols, int) and shape.cols < fewest):
             raise ShapeError(f"{node.where}: shape {shape}; expected {_AT_LEAST_ONE}")
         return shape
 
@@ -220,9 +229,9 @@ class Network:
         for k, operand in enumerate(node.operands):
             shape = self.shapes[operand.name]
             if _may_be_open(operand) and 0 in shape:
-                wanted = node.wanted_operand(k, *(self.shapes[one.name] for one in node.operands))
-                if wanted is not None:
-                    shape = Shape(shape.rows or wanted.rows, shape.cols or wanted.cols)
+                wanted_shape = node.wanted_operand(k, *(self.shapes[sibling.name] for sibling in node.operands))
+                if wanted_shape is not None:
+                    shape = Shape(shape.rows or wanted_shape.rows, shape.cols or wanted_shape.cols)
                     operand.settings["rows"], operand.settings["cols"] = shape
                     self.shapes[operand.name] = shape
 
@@ -268,7 +277,7 @@ class Network:
 
     def delays(self) -> list[Node]:
         """Return the nodes that use other frames of a sequence; a network that has any is recurrent."""
-        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
+        return [node for node in self.nodes.values() if node.has(DELAY) or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
         """Return the lists of nodes with a special role by list name."""
@@ -325,5 +334,5 @@ def _may_be_open(node: Node) -> bool:
 
 def _memory() -> float:
     """Return the bytes of memory of the machine, infinity if unknown."""
-    known = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else np.inf
+    has_sysconf = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if has_sysconf else np.inf

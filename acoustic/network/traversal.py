@@ -6,7 +6,7 @@ deeper than Python's recursion limit.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import SOCKET, Node
 from readers.errors import ModelError
 
 Children = Callable[[Node], Sequence[Node]]
@@ -14,7 +14,7 @@ Children = Callable[[Node], Sequence[Node]]
 
 def computed_operands(node: Node) -> Sequence[Node]:
     """Return the operands that a pass evaluates before `node`: none for leaves and for sockets (PairNetwork)."""
-    return () if node.is_leaf or node.is_socket else node.operands
+    return () if node.is_leaf or node.has(SOCKET) else node.operands
 
 
 def forward_order(roots: Iterable[Node], children: Children = computed_operands) -> list[Node]:
@@ -60,7 +60,7 @@ def components(roots: Iterable[Node], children: Children = computed_operands) ->
 
     A component of several nodes, or of one that is its own operand, is a loop.
     """
-    found: list[list[Node]] = []
+    ordered: list[list[Node]] = []
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     waiting: list[Node] = []  # Tarjan's stack
@@ -89,10 +89,10 @@ def components(roots: Iterable[Node], children: Children = computed_operands) ->
                 low[above] = min(low[above], low[node.name])
             if low[node.name] == index[node.name]:
                 start = next(k for k in range(len(waiting) - 1, -1, -1) if waiting[k] is node)
-                found.append(waiting[start:])
+                ordered.append(waiting[start:])
                 on_stack.difference_update(member.name for member in waiting[start:])
                 del waiting[start:]
-    return found
+    return ordered
 
 
 def is_loop(component: Sequence[Node], children: Children = computed_operands) -> bool:
@@ -113,9 +113,9 @@ def loop_order(component: Sequence[Node], children: Children = computed_operands
         return [] if node.delay else [child for child in children(node) if child.name in members]
 
     delays = [node for node in component if node.delay]
-    others = [node for node in component if not node.delay]
+    computed = [node for node in component if not node.delay]
     order: list[Node] = []
-    loop = _depth_first([*delays, *others], inside, order)
+    loop = _depth_first([*delays, *computed], inside, order)
     if loop is not None:
         raise ModelError(
             f"node {loop[0]!r}: is its own operand: {' <- '.join(loop)}; expected no loop, or one with a PastValue or "
@@ -135,15 +135,21 @@ def time_reach(root: Node, children: Children = computed_operands) -> tuple[floa
 
     It is infinite where a loop or a node goes on to the beginning or the end of a sequence.
     """
-    found: dict[str, tuple[float, float]] = {}
+    reach_of_node: dict[str, tuple[float, float]] = {}
     for component in components([root], children):  # operands first
-        below = [found[child.name] for node in component for child in children(node) if child.name in found]
-        reach = [max((one[k] for one in below), default=0.0) for k in (0, 1)]
-        own = [max(node.reach[k] for node in component) for k in (0, 1)]
+        operand_reaches = [
+            reach_of_node[child.name] for node in component for child in children(node) if child.name in reach_of_node
+        ]
+        reach = [max((operand_reach[k] for operand_reach in operand_reaches), default=0.0) for k in (0, 1)]
+        component_reach = [max(node.reach[k] for node in component) for k in (0, 1)]
         if is_loop(component, children):
-            own = [float("inf") if steps else 0.0 for steps in own]
-        found.update(dict.fromkeys((node.name for node in component), (reach[0] + own[0], reach[1] + own[1])))
-    return found[root.name]
+            component_reach = [float("inf") if steps else 0.0 for steps in component_reach]
+        reach_of_node.update(
+            dict.fromkeys(
+                (node.name for node in component), (reach[0] + component_reach[0], reach[1] + component_reach[1])
+            )
+        )
+    return reach_of_node[root.name]
 
 
 def need_gradient(order: Sequence[Node], children: Children = computed_operands) -> set[str]:
@@ -160,9 +166,9 @@ def gradient_order(criterion: Node, needed: set[str], children: Children = compu
 
     Raises ModelError for a node in between that has no gradient, such as ErrorPrediction.
     """
-    below = forward_order([criterion], children)
-    users_left = {node.name: 0 for node in below}
-    for node in below:
+    dependencies = forward_order([criterion], children)
+    users_left = {node.name: 0 for node in dependencies}
+    for node in dependencies:
         if node.name not in needed:
             continue
         for k, child in enumerate(children(node)):

@@ -33,7 +33,8 @@ def unseen_outputs(network: Network, output: str) -> np.ndarray:
 def unseen_text(network: Network, outputs: Sequence[str]) -> str:
     """Return a line for the log about the classes that the outputs never give, an empty string if there are none."""
     for output in outputs:
-        count, total = len(unseen_outputs(network, output)), network.shapes[output].rows
+        count = len(unseen_outputs(network, output))
+        total = network.shapes[output].rows
         if count:
             have = "class has" if count == 1 else "classes have"
             return f"{count} of {total} {have} no frame in the training data: they will never be recognised"

@@ -17,6 +17,14 @@ from readers.errors import ModelError, ShapeError
 VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
+# Properties of node types.
+RANDOM = "random"  # the value depends on Run: random numbers, training or not
+DELAY = "delay"  # may be created before its operand: see `Node.delay`
+SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
+SUPERVISED = "supervised"  # reads the lattices or graphs that a layout carries
+CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
+RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
+
 
 @dataclass
 class Run:
@@ -48,7 +56,8 @@ class Run:
     matmul: Callable[..., None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
+        self.xp = self.backend.xp
+        self.kernels = self.kernels or self.backend.kernels
         self.matmul = self.kernels.matmul
 
 
@@ -88,12 +97,9 @@ class Node:
     is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
-    reads_run: ClassVar[bool] = False  #: the value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
-    is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
-    needs_supervision: ClassVar[bool] = False  #: reads the lattices or graphs that a layout carries
-    is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
+    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see above
 
     def __init__(
         self,
@@ -111,7 +117,8 @@ class Node:
         self.version = 0  # increases whenever the stored value changes
 
     def _check_number_of_operands(self) -> None:
-        count, names = len(self.operands), self.operand_names
+        count = len(self.operands)
+        names = self.operand_names
         if count == len(names) or (self.variadic and count > len(names)):
             return
         expected = f"at least {len(names)}" if self.variadic else f"{len(names)}"
@@ -125,13 +132,13 @@ class Node:
                 raise ModelError(f"{self.where}: input {k} ({name}) is not connected; expected a node there")
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
+        option_of_name = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
         checked = {}
         for name, value in settings.items():
-            if name.lower() not in known:
+            if name.lower() not in option_of_name:
                 hint = name_hint(name, [option.name for option in self.options])
                 raise ModelError(f"{self.where}: unknown option {name!r}; {hint}")
-            option = known[name.lower()]
+            option = option_of_name[name.lower()]
             checked[option.name] = option.convert(value, self.where)
         for option in self.options:
             if checked.setdefault(option.name, option.default) is REQUIRED:
@@ -172,6 +179,10 @@ class Node:
         if self.variadic:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
+
+    def has(self, name: str) -> bool:
+        """Return whether the type has a property."""
+        return name in self.properties
 
     @property
     def keeps_statistics(self) -> bool:
@@ -220,10 +231,11 @@ class Node:
         """
         roles = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
         operands = zip(roles, self.operands, shapes)
-        found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
-        return ShapeError(f"{self.where}: {found}; expected {expected}")
+        operands_text = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
+        return ShapeError(f"{self.where}: {operands_text}; expected {expected}")
 
-    def infer_shape(self, *shapes: Shape) -> Shape:
+    # With Any for keywords, too, overrides may name the operands and buffers that they take.
+    def infer_shape(self, *shapes: Any, **_: Any) -> Shape:
         """Return the shape of the value.
 
         Parameters
@@ -251,18 +263,18 @@ class Node:
         """The number of earlier and of later steps of the sequence on which a step's value depends."""
         return (float("inf"),) * 2 if self.along_sequences else (max(self.delay, 0), max(-self.delay, 0))
 
-    def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
+    def wanted_operand(self, k: int, *shapes: Any, **_: Any) -> Shape | None:
         """Return the shape that operand `k`, a parameter with rows or columns left open as 0, must have.
 
         `shapes` are those of all operands. None means that this node does not determine it.
         """
         return None
 
-    def work_shape(self, *shapes: Shape) -> Shape | None:
+    def work_shape(self, *shapes: Any, **_: Any) -> Shape | None:
         """Return the shape of the workspace that `forward` fills for `backward`, or None for no workspace."""
         return None
 
-    def splits_frames(self, *shapes: Shape) -> bool:
+    def splits_frames(self, *shapes: Any, **_: Any) -> bool:
         """Return whether threads may share the columns, given the shapes of the operands.
 
         This holds if each column of the value depends only on the same column of the operands that have one column per
@@ -274,7 +286,7 @@ class Node:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
-    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+    def forward(self, run: Run, *inputs: Any, **buffers: Any) -> None:
         """Fill `out` with the value.
 
         Parameters
@@ -289,7 +301,7 @@ class Node:
         """
         raise NotImplementedError
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         """Add to the gradients of the operands.
 
         Parameters
@@ -299,7 +311,7 @@ class Node:
             The gradient of the criterion with respect to the value.
         inputs, value : arrays or None
             Values of the operands and of the node; None where `backward_reads` does not name them.
-        into : GradientTargets
+        grads : GradientTargets
             The gradients of the operands, see gradient_targets.py.
 
         Raises
@@ -352,7 +364,9 @@ class LinearNode(Node):
     """Base of types whose value is linear in all operands jointly; their tangent is the value of the tangents."""
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        out = run.backend.empty(*self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents)))
+        rows, cols = self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents))
+        assert isinstance(cols, int)  # as those of the tangents
+        out = run.backend.empty(rows, cols)
         self.forward(run, *tangents, out=out)
         return out
 
@@ -376,11 +390,12 @@ def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]
     """
 
     def register(node_class: type[Node]) -> type[Node]:
-        for known in (name, *aliases):
-            if known.lower() in REGISTRY:
-                raise ValueError(f"node type {known!r} is already {REGISTRY[known.lower()].__name__}")
-        REGISTRY.update((known.lower(), node_class) for known in (name, *aliases))
-        node_class.type_name, node_class.aliases = name, aliases
+        for node_name in (name, *aliases):
+            if node_name.lower() in REGISTRY:
+                raise ValueError(f"node type {node_name!r} is already {REGISTRY[node_name.lower()].__name__}")
+        REGISTRY.update((node_name.lower(), node_class) for node_name in (name, *aliases))
+        node_class.type_name = name
+        node_class.aliases = aliases
         return node_class
 
     return register

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import RANDOM, WORK, Node, Run, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -68,7 +69,7 @@ class BatchNormalization(Node):
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
-    reads_run = True
+    properties = frozenset({RANDOM})
     channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:
@@ -78,7 +79,8 @@ class BatchNormalization(Node):
         return True  # evaluation uses the stored statistics
 
     def infer_shape(self, x: Shape, *columns: Shape) -> Shape:
-        spatial, image = self.settings["spatial"], image_of(x)
+        spatial = self.settings["spatial"]
+        image = image_of(x)
         rows = x.rows
         if spatial:
             if image is None:
@@ -88,8 +90,8 @@ class BatchNormalization(Node):
             raise self.shape_error((x, *columns), f"scale, bias, mean and invstd to be {rows}x1")
         for operand in self.operands[3:]:
             if operand is None or not operand.is_stored or operand.needs_gradient:
-                found = "nothing" if operand is None else operand.where
-                raise ModelError(f"{self.where}: {found} for statistics; expected a Parameter with needGradient=false")
+                source = "nothing" if operand is None else operand.where
+                raise ModelError(f"{self.where}: {source} for statistics; expected a Parameter with needGradient=false")
         for name in ("normalizationTimeConstant", "blendTimeConstant", "epsilon"):
             if not self.settings[name] >= 0:
                 raise ModelError(f"{self.where}: {name}={self.settings[name]}; expected a number >= 0")
@@ -106,11 +108,13 @@ class BatchNormalization(Node):
     def forward(
         self, run: Run, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
     ) -> None:
-        centre, inverse = mean, invstd
+        centre = mean
+        inverse = invstd
         if run.training:
             work = run.backend.empty(len(scale), 5) if work is None else work
             self._measure(run, x, mean, invstd, work)
-            centre, inverse = work[:, [CENTRE]], work[:, [INVERSE]]
+            centre = work[:, [CENTRE]]
+            inverse = work[:, [INVERSE]]
         run.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
     def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
@@ -121,11 +125,14 @@ class BatchNormalization(Node):
         batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(real)))
         blend = self.settings["blendTimeConstant"]
         weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + real.shape[1]), 1.0)
-        known_mean, known_variance = mean[:, 0], self._variance(run, invstd[:, 0])
+        known_mean = mean[:, 0]
+        known_variance = self._variance(run, invstd[:, 0])
         blended = weight * variance + (1 - weight) * known_variance
         work[:, CENTRE] = weight * batch_mean + (1 - weight) * known_mean
         work[:, INVERSE] = 1 / xp.sqrt(blended + self.settings["epsilon"])
-        work[:, MEAN], work[:, VARIANCE], work[:, WEIGHT] = batch_mean, variance, weight
+        work[:, MEAN] = batch_mean
+        work[:, VARIANCE] = variance
+        work[:, WEIGHT] = weight
 
     def _gaps(self, run: Run) -> Any:
         """Return which columns have no frame, (T,) bool; None if all have one."""
@@ -134,21 +141,22 @@ class BatchNormalization(Node):
 
     def _variance(self, run: Run, invstd: Any) -> Any:
         """Return the variance that `invstd` stands for; 0 where nothing is known."""
-        known = run.xp.where(invstd > 0, invstd, 1).astype("float64")
-        return run.xp.where(invstd > 0, run.xp.maximum(known**-2 - self.settings["epsilon"], 0), 0.0)
+        positive_invstd = run.xp.where(invstd > 0, invstd, 1).astype("float64")
+        return run.xp.where(invstd > 0, run.xp.maximum(positive_invstd**-2 - self.settings["epsilon"], 0), 0.0)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
         x, scale = inputs[:2]
-        xp, folded_grad = run.xp, self._fold(grad)
+        xp = run.xp
+        folded_grad = self._fold(grad)
         if x is None:
-            into.add(2, lambda out: run.kernels.sum_columns(folded_grad, out))
+            grads.add(2, lambda out: run.kernels.sum_columns(folded_grad, out))
             return
         centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
         total, match = run.kernels.gradient_moments(folded_grad, self._fold(x), centre)
         match = match * inverse  # the sum of G x^
-        into.add(2, lambda out: xp.copyto(out, total))
-        into.add(1, lambda out: xp.copyto(out, match))
-        if into.needs(0):
+        grads.add(2, lambda out: xp.copyto(out, total))
+        grads.add(1, lambda out: xp.copyto(out, match))
+        if grads.needs(0):
             gaps = self._gaps(run)
             num_frames = x.shape[1] - (0 if gaps is None else int(gaps.sum()))
             share = weight * x.shape[1] / (num_frames * folded_grad.shape[1])
@@ -159,12 +167,14 @@ class BatchNormalization(Node):
                 if gaps is not None:
                     out[:, gaps] = 0
 
-            into.add(0, write)
+            grads.add(0, write)
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
         """Return the new mean and invstd, (C, 1) each."""
-        mean, invstd = stored[3][:, 0], stored[4][:, 0]
-        gaps, constant = self._gaps(run), self.settings["normalizationTimeConstant"]
+        mean = stored[3][:, 0]
+        invstd = stored[4][:, 0]
+        gaps = self._gaps(run)
+        constant = self.settings["normalizationTimeConstant"]
         num_frames -= 0 if gaps is None else int(gaps.sum())
         share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
         share = run.xp.where(invstd > 0, share, 1.0)
@@ -175,8 +185,13 @@ class BatchNormalization(Node):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient and product rules, including the change of the minibatch's statistics in training."""
         x, scale, _, mean, invstd = inputs
-        xp, folded, step = run.xp, self._fold(x), self._fold(tangents[0])
-        centre, inverse, centre_step, inverse_step = mean, invstd, 0.0, 0.0
+        xp = run.xp
+        folded = self._fold(x)
+        step = self._fold(tangents[0])
+        centre = mean
+        inverse = invstd
+        centre_step = 0.0
+        inverse_step = 0.0
         if run.training:
             work = run.backend.empty(len(scale), 5)
             self._measure(run, x, mean, invstd, work)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.arrays.word import ClassLabels
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import CROSS_ENTROPY, Node, Run, register_node
 from acoustic.nodes.criteria import scalar
 from readers.errors import ModelError
 
@@ -46,6 +47,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     CNTK book, eq. 2.132 to 2.148; eq. 2.142 and 2.144 lack a minus, as does 2.127.
     """
 
+    properties = frozenset({CROSS_ENTROPY})
     operand_names = ("labels", "h", "W", "Q")
     backward_reads = (None, (0, 1, 2), (0, 1, 2), (0, 3))
     sums_frames = True
@@ -65,32 +67,38 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     def forward(self, run: Run, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
         run.kernels.class_loss(self._labels(run, labels, w.shape[1], q.shape[0]), h, w, q, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, q = inputs
-        labels, scale, kernels = self._labels(run, inputs[0]), float(grad.item()), run.kernels
-        if into.needs(1) or into.needs(2):
+        labels = self._labels(run, inputs[0])
+        scale = float(grad.item())
+        kernels = run.kernels
+        if grads.needs(1) or grads.needs(2):
             errors = kernels.class_errors(labels, h, w)
-            into.add(1, lambda out: kernels.class_hidden_gradient(labels, errors, w, scale, out))
-        into.add(3, lambda out: kernels.class_posterior_gradient(labels, q, scale, out))
-        if into.needs(2):
+            grads.add(1, lambda out: kernels.class_hidden_gradient(labels, errors, w, scale, out))
+        grads.add(3, lambda out: kernels.class_posterior_gradient(labels, q, scale, out))
+        if grads.needs(2):
             columns = labels.touched(w.shape[1])
-            place = np.searchsorted(columns, labels.first)  # the words of a class are consecutive there too
+            first_columns = np.searchsorted(columns, labels.first)  # the words of a class are consecutive there too
 
             def write(block: Any, part: slice) -> None:
-                kernels.class_weight_gradient(labels, errors, h, scale, place - (part.start or 0), block)
+                kernels.class_weight_gradient(labels, errors, h, scale, first_columns - (part.start or 0), block)
 
-            into.add_columns(2, run.xp.asarray(columns), write)
+            grads.add_columns(2, run.xp.asarray(columns), write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Sum the derivatives of -ln softmax(x)_k along dx, softmax(x)' dx - dx_k, for classes and words."""
-        labels, (_, h, w, q), (_, dh, dw, dq), xp = inputs[0], inputs, tangents, run.xp
-        scores, moves = w.T @ h, dw.T @ h + w.T @ dh
+        labels = inputs[0]
+        _, h, w, q = inputs
+        _, dh, dw, dq = tangents
+        xp = run.xp
+        scores = w.T @ h
+        moves = dw.T @ h + w.T @ dh
         word = xp.arange(w.shape[1])[:, None]
-        inside = (word >= labels[2]) & (word < labels[3])
-        own = xp.arange(q.shape[0])[:, None] == labels[1]
-        total = softmax_slope(xp, q, dq, own & inside.any(axis=0), inside.any(axis=0))
+        in_class = (word >= labels[2]) & (word < labels[3])
+        is_class = xp.arange(q.shape[0])[:, None] == labels[1]
+        total = softmax_slope(xp, q, dq, is_class & in_class.any(axis=0), in_class.any(axis=0))
         return scalar(
-            total + softmax_slope(xp, xp.where(inside, scores, -xp.inf), moves, inside & (word == labels[0]), 1)
+            total + softmax_slope(xp, xp.where(in_class, scores, -xp.inf), moves, in_class & (word == labels[0]), 1)
         )
 
     def _labels(self, run: Run, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:

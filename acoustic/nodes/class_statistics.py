@@ -6,7 +6,8 @@ Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natura
 
 from typing import Any
 
-from acoustic.nodes.base import Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.statistics import StatisticNode
 
@@ -74,9 +75,11 @@ class LDATransform(StatisticNode):
     def start(self, xp: Any, rows: int) -> dict[str, Any]:
         return {"squares": xp.zeros((rows, rows)), "sums": None, "counts": None}
 
-    def accumulate(self, tally: dict[str, Any], x: Any, labels: Any) -> None:
+    def accumulate(self, tally: dict[str, Any], x: Any, *others: Any) -> None:
         """Add to the sums (classes, rows) and counts of the classes and to the sum of x x', in float64."""
-        wide, weights = x.astype("float64"), labels.astype("float64")
+        (labels,) = others
+        wide = x.astype("float64")
+        weights = labels.astype("float64")
         if tally["sums"] is None:
             tally["counts"] = weights.sum(axis=1)
             tally["sums"] = weights @ wide.T
@@ -87,7 +90,8 @@ class LDATransform(StatisticNode):
         tally["squares"] += (wide * weights.sum(axis=0)) @ wide.T
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
-        counts, sums = tally["counts"], tally["sums"]
+        counts = tally["counts"]
+        sums = tally["sums"]
         total = counts.sum()
         mean = sums.sum(axis=0) / total
         covariance = tally["squares"] / total - xp.outer(mean, mean)
@@ -106,7 +110,8 @@ def lda_like_transform(xp: Any, within: Any, between: Any, within_class: float =
     floor = SPREAD_FLOOR * xp.where(spread > 0, spread, 1)
     whiten = (vectors / xp.sqrt(xp.maximum(values, floor))).T
     ratios, axes = xp.linalg.eigh(whiten @ between @ whiten.T)
-    ratios, axes = xp.maximum(ratios[::-1], 0), axes[:, ::-1]
+    ratios = xp.maximum(ratios[::-1], 0)
+    axes = axes[:, ::-1]
     rows = xp.sqrt((ratios + within_class) / (ratios + 1))[:, None] * (axes.T @ whiten)
     u, singular, v = xp.linalg.svd(rows)
     return (u * xp.minimum(singular, largest)) @ v

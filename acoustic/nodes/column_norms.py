@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.group import SQUARE_FLOOR
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 from acoustic.nodes.option import Option
 
@@ -22,13 +23,16 @@ class RMSNormalization(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.root_mean_square_one(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, where s is the mean square and ds twice the mean of x dx."""
-        xp, x, dx = run.xp, inputs[0], tangents[0]
-        s, ds = (x**2).mean(axis=0), 2 * (x * dx).mean(axis=0)
+        xp = run.xp
+        x = inputs[0]
+        dx = tangents[0]
+        s = (x**2).mean(axis=0)
+        ds = 2 * (x * dx).mean(axis=0)
         moving = s > SQUARE_FLOOR
         s = xp.where(moving, s, SQUARE_FLOOR)
         return dx * s**-0.5 - xp.where(moving, x * s**-1.5 * ds / 2, 0)
@@ -78,15 +82,15 @@ class LayerNormalization(Node):
         run.xp.multiply(self._normalised(run.xp, x)[0], scale, out=out)
         run.xp.add(out, bias, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
-        into.add_reduced(2, grad)
-        if not (into.needs(0) or into.needs(1)):
+        grads.add_reduced(2, grad)
+        if not (grads.needs(0) or grads.needs(1)):
             return
         z, r = self._normalised(xp, inputs[0])
-        if into.needs(1):
-            into.add_reduced(1, grad * z)
-        if into.needs(0):
+        if grads.needs(1):
+            grads.add_reduced(1, grad * z)
+        if grads.needs(0):
 
             def write(out: Any) -> None:
                 xp.multiply(grad, inputs[1], out=out)
@@ -95,13 +99,15 @@ class LayerNormalization(Node):
                 xp.subtract(out, z * along, out=out)
                 xp.multiply(out, r, out=out)
 
-            into.add(0, write)
+            grads.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient rule to (x - m) / s with s = sqrt(v + epsilon)."""
-        (x, scale, _), (dx, dscale, dbias) = inputs, tangents
+        x, scale, _ = inputs
+        dx, dscale, dbias = tangents
         s = run.xp.sqrt(x.var(axis=0) + self.settings["epsilon"])
-        y, dy = x - x.mean(axis=0), dx - dx.mean(axis=0)
+        y = x - x.mean(axis=0)
+        dy = dx - dx.mean(axis=0)
         ds = (y * dy).mean(axis=0) / s
         return dscale * y / s + scale * (dy * s - y * ds) / s**2 + dbias
 

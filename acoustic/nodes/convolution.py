@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageShape, ImageWindows, image_of, spread
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.leaves import InputValue
 from acoustic.nodes.option import Option
 
@@ -74,12 +75,12 @@ class WindowProduct(Node):
             run.kernels.pack(self.windows, image[:, images], packed)
             run.matmul(w, packed, product[:, places])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         w, image = inputs
-        if into.needs(0):
-            into.add(0, lambda out: self._weight_gradient(run, grad, image, out))
-        if into.needs(1):
-            into.add(1, lambda out: self._image_gradient(run, grad, w, out))
+        if grads.needs(0):
+            grads.add(0, lambda out: self._weight_gradient(run, grad, image, out))
+        if grads.needs(1):
+            grads.add(1, lambda out: self._image_gradient(run, grad, w, out))
 
     def _weight_gradient(self, run: Run, grad: Any, image: Any, out: Any) -> None:
         products = grad.reshape((out.shape[0], -1), order="F")
@@ -95,7 +96,8 @@ class WindowProduct(Node):
 
     def _blocks(self, run: Run, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
         """Yield the images of a block, their places among all windows, and the memory to pack them in."""
-        size, count = self.windows.size, self.windows.count
+        size = self.windows.size
+        count = self.windows.count
         step = min(num_images, self.images_at_a_time(run))
         memory = run.backend.empty(size, count * step)
         for start in range(0, num_images, step):
@@ -104,7 +106,8 @@ class WindowProduct(Node):
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The value is linear in each operand."""
-        (w, image), (w_step, image_step) = inputs, tangents
+        w, image = inputs
+        w_step, image_step = tangents
         parts = [run.backend.empty(w.shape[0] * self.windows.count, image.shape[1]) for _ in range(2)]
         self.forward(run, w_step, image, out=parts[0])
         self.forward(run, w, image_step, out=parts[1])
@@ -163,7 +166,8 @@ class Convolution(WindowProduct):
     )
 
     def images_at_a_time(self, run: Run) -> int:
-        fastest, limit = super().images_at_a_time(run), self.settings["maxTempMemSizeInSamples"]
+        fastest = super().images_at_a_time(run)
+        limit = self.settings["maxTempMemSizeInSamples"]
         return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest
 
     def wanted_operand(self, k: int, w: Shape, image: Shape) -> Shape | None:
@@ -175,9 +179,8 @@ class Convolution(WindowProduct):
         return Shape(rows, width * height * pixels.channels)
 
     def infer_shape(self, w: Shape, image: Shape) -> Shape:
-        names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample")
-        sides = [self.settings[name] for name in names]
-        self.windows = sliding_windows(self, (w, image), image_of(image), *sides, self.settings["zeroPadding"])
+        names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample", "zeroPadding")
+        self.windows = sliding_windows(self, (w, image), image_of(image), *(self.settings[name] for name in names))
         if w.rows != self.settings["outputChannels"]:
             raise self.shape_error((w, image), f"w to have {self.settings['outputChannels']} rows, outputChannels")
         return self.infer_product(w, image)
@@ -216,7 +219,8 @@ def sliding_windows(
         raise node.shape_error(shapes, "an image, which comes from ImageInput or Reshape with imageWidth and so on")
     if min(width, height, step_right, step_down) < 1:
         raise node.shape_error(shapes, f"window {width}x{height} and steps {step_right}, {step_down} to be at least 1")
-    rows, cols = spread(image.height, height, step_down, padded), spread(image.width, width, step_right, padded)
+    rows = spread(image.height, height, step_down, padded)
+    cols = spread(image.width, width, step_right, padded)
     if not rows or not cols:
         raise node.shape_error(shapes, f"a window of at most {image.width}x{image.height}, not {width}x{height}")
     return ImageWindows(image, rows, cols, height, range(width))

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.arrays.sequence import SequenceMarks
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.criteria import label_rows
 from readers.errors import ModelError
 
@@ -74,19 +75,24 @@ class CRF(PathNode):
     def forward(self, run: Run, labels: Any, h: Any, a: Any, *, out: Any) -> None:
         run.kernels.crf_loss(*self._path(run, labels), h, a, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, h, a = inputs
-        grad_h, grad_a = run.backend.empty(*h.shape), run.backend.empty(*a.shape)
+        grad_h = run.backend.empty(*h.shape)
+        grad_a = run.backend.empty(*a.shape)
         run.kernels.crf_gradient(*self._path(run, labels), h, a, grad_h, grad_a)
-        into.add(1, lambda out: run.xp.multiply(grad_h, grad, out=out))
-        into.add(2, lambda out: run.xp.multiply(grad_a, grad, out=out))
+        grads.add(1, lambda out: run.xp.multiply(grad_h, grad, out=out))
+        grads.add(2, lambda out: run.xp.multiply(grad_a, grad, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Follow alpha_t(j) = h_t(j) + ln sum_i exp(alpha_t-1(i) + a_ij) step by step."""
-        (labels, h, a), (_, dh, da), xp = inputs, tangents, run.xp
-        alpha, move = h[:, 0], dh[:, 0]
+        labels, h, a = inputs
+        _, dh, da = tangents
+        xp = run.xp
+        alpha = h[:, 0]
+        move = dh[:, 0]
         for t in range(1, h.shape[1]):
-            scores, moves = alpha[:, None] + a, move[:, None] + da
+            scores = alpha[:, None] + a
+            moves = move[:, None] + da
             share = xp.exp(scores - scores.max(axis=0))
             alpha = h[:, t] + scores.max(axis=0) + xp.log(share.sum(axis=0))
             move = dh[:, t] + (share * moves).sum(axis=0) / share.sum(axis=0)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, Run, register_node
 from readers.minibatches.indicators import Indicators
 
 
@@ -53,15 +54,15 @@ class SquareError(CriterionNode):
         difference = x - y
         out[...] = run.xp.vdot(difference, difference) / 2
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         x, y = inputs
 
         def write(first: Any, second: Any, out: Any) -> None:
             run.xp.subtract(first, second, out=out)
             run.xp.multiply(out, grad, out=out)
 
-        into.add(0, lambda out: write(x, y, out))
-        into.add(1, lambda out: write(y, x, out))
+        grads.add(0, lambda out: write(x, y, out))
+        grads.add(1, lambda out: write(y, x, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar((inputs[0] - inputs[1]) * (tangents[0] - tangents[1]))
@@ -83,6 +84,7 @@ class CrossEntropy(CriterionNode):
     CNTK book, eq. 2.117 to 2.120.
     """
 
+    properties = frozenset({CROSS_ENTROPY})
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
@@ -91,7 +93,7 @@ class CrossEntropy(CriterionNode):
         run.kernels.log(p, logarithm)
         out[...] = -(labels * logarithm).sum()
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
@@ -104,14 +106,17 @@ class CrossEntropy(CriterionNode):
             run.xp.multiply(out, -grad, out=out)
             out[low] = 0  # the logarithm is constant there
 
-        into.add(0, write_labels)
-        into.add(1, write_p)
+        grads.add(0, write_labels)
+        grads.add(1, write_p)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        (labels, p), (dlabels, dp), xp = inputs, tangents, run.xp
-        low = p < LOG_FLOOR
-        logarithm = xp.where(low, LOG_OF_FLOOR, xp.log(xp.where(low, 1, p)))
-        return -scalar(dlabels * logarithm + labels * xp.where(low, 0, dp / xp.where(low, 1, p)))
+        return _cross_entropy_tangent(run.xp, *inputs, *tangents)
+
+
+def _cross_entropy_tangent(xp: Any, labels: Any, p: Any, dlabels: Any, dp: Any) -> Any:
+    low = p < LOG_FLOOR
+    logarithm = xp.where(low, LOG_OF_FLOOR, xp.log(xp.where(low, 1, p)))
+    return -scalar(dlabels * logarithm + labels * xp.where(low, 0, dp / xp.where(low, 1, p)))
 
 
 @register_node("CrossEntropyWithSoftmax", "CEWithSM")
@@ -134,6 +139,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
     CNTK book, eq. 2.125 to 2.129; eq. 2.127 lacks the minus of 2.118.
     """
 
+    properties = frozenset({CROSS_ENTROPY})
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
 
@@ -146,17 +152,18 @@ class CrossEntropyWithSoftmax(CriterionNode):
         else:
             run.kernels.cross_entropy_softmax(run.backend.asarray(labels), z, out, work)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
         def write_labels(out: Any) -> None:
             run.kernels.log_softmax(inputs[1], out)
             run.xp.multiply(out, -grad, out=out)
 
-        into.add(0, write_labels)
-        into.add(1, lambda out: run.kernels.scale(work, grad, out))
+        grads.add(0, write_labels)
+        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """With ln softmax(z) = z - ln s: minus the sum of dlabels (z - ln s) + labels (dz - ds / s)."""
-        (labels, z), (dlabels, dz) = inputs, tangents
+        labels, z = inputs
+        dlabels, dz = tangents
         z = z - z.max(axis=0)
         s = run.xp.exp(z).sum(axis=0)
         ds = (run.xp.exp(z) * dz).sum(axis=0)
@@ -186,12 +193,13 @@ class Logistic(CriterionNode):
         out[...] = -(labels * yes + (1 - labels) * no).sum()
 
     def _logarithms(self, run: Run, p: Any) -> tuple[Any, Any]:
-        yes, no = run.xp.empty_like(p), run.xp.empty_like(p)
+        yes = run.xp.empty_like(p)
+        no = run.xp.empty_like(p)
         run.kernels.log(p, yes)
         run.kernels.log(1 - p, no)
         return yes, no
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
@@ -200,18 +208,19 @@ class Logistic(CriterionNode):
             run.xp.multiply(out, grad, out=out)
 
         def write_p(out: Any) -> None:
-            low, high = p < LOG_FLOOR, 1 - p < LOG_FLOOR
+            low = p < LOG_FLOOR
+            high = 1 - p < LOG_FLOOR
             out[...] = run.xp.where(high, 0, (1 - labels) / run.xp.where(high, 1, 1 - p))
             out -= run.xp.where(low, 0, labels / run.xp.where(low, 1, p))
             run.xp.multiply(out, grad, out=out)
 
-        into.add(0, write_labels)
-        into.add(1, write_p)
+        grads.add(0, write_labels)
+        grads.add(1, write_p)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Add the tangents of two cross entropies: of labels and p, and of 1 - labels and 1 - p."""
         terms = ((inputs, tangents), ([1 - x for x in inputs], [-x for x in tangents]))
-        return sum(CrossEntropy.tangent(self, run, *term) for term in terms)
+        return sum(_cross_entropy_tangent(run.xp, *x, *dx) for x, dx in terms)
 
 
 @register_node("ErrorPrediction", "ClassificationError")
@@ -270,8 +279,8 @@ class DummyCriterion(Node):
     def forward(self, run: Run, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
         out[...] = objectives.sum()
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(2, lambda out: run.xp.multiply(inputs[1], grad, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(2, lambda out: run.xp.multiply(inputs[1], grad, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar(inputs[1] * tangents[2])

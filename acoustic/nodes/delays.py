@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import DELAY, Node, Run, register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
@@ -28,7 +29,7 @@ class DelayNode(Node):
         Option("timeStep", int, 1, aliases=("delayTime",)),
         Option("defaultHiddenActivity", float, 0.1, aliases=("defaultPastValue",)),
     )
-    is_delay = True
+    properties = frozenset({DELAY})
     sign = 1
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +61,10 @@ class DelayNode(Node):
         return run.sequences
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
-        sequences, default = self.sequences(run), self.settings["defaultHiddenActivity"]
-        usable, shift = sequences.usable(self.delay).reshape(1, -1), self.delay * sequences.num_slots
+        sequences = self.sequences(run)
+        default = self.settings["defaultHiddenActivity"]
+        usable = sequences.usable(self.delay).reshape(1, -1)
+        shift = self.delay * sequences.num_slots
         count = max(0, x.shape[1] - abs(shift))
         out[...] = default
         if shift > 0:
@@ -77,36 +80,41 @@ class DelayNode(Node):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Delay the direction; the held values and the default do not move."""
         (moved,) = tangents
-        usable, shift = self.sequences(run).usable(self.delay).reshape(1, -1), self.delay * run.sequences.num_slots
-        out, count = run.xp.zeros_like(moved), max(0, moved.shape[1] - abs(shift))
-        given = slice(shift, None) if shift > 0 else slice(0, count)
-        taken = slice(0, count) if shift > 0 else slice(moved.shape[1] - count, None)
+        sequences = self.sequences(run)
+        usable = sequences.usable(self.delay).reshape(1, -1)
+        shift = self.delay * sequences.num_slots
+        out = run.xp.zeros_like(moved)
+        count = max(0, moved.shape[1] - abs(shift))
+        value_columns = slice(shift, None) if shift > 0 else slice(0, count)
+        operand_columns = slice(0, count) if shift > 0 else slice(moved.shape[1] - count, None)
         if count:
-            run.xp.multiply(moved[:, taken], usable[:, given], out=out[:, given])
+            run.xp.multiply(moved[:, operand_columns], usable[:, value_columns], out=out[:, value_columns])
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         """Shift the rows of one sequence and fill in the default, outside a loop."""
         (x,) = inputs
-        steps, rows = abs(self.delay), self.settings["rows"]
+        steps = abs(self.delay)
+        rows = self.settings["rows"]
         default = graph.constant(np.full((steps, rows), self.settings["defaultHiddenActivity"]))
         if self.delay > 0:
             return graph.rows(graph.add("Concat", default, x, axis=0), 0, -steps)
         return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         sequences = self.sequences(run)
-        usable, shift = sequences.usable(self.delay).reshape(1, -1), self.delay * sequences.num_slots
+        usable = sequences.usable(self.delay).reshape(1, -1)
+        shift = self.delay * sequences.num_slots
         count = max(0, grad.shape[1] - abs(shift))
 
         def write(out: Any) -> None:
             out[...] = 0
-            given = slice(shift, None) if shift > 0 else slice(0, count)
-            taken = slice(0, count) if shift > 0 else slice(grad.shape[1] - count, None)
+            value_columns = slice(shift, None) if shift > 0 else slice(0, count)
+            operand_columns = slice(0, count) if shift > 0 else slice(grad.shape[1] - count, None)
             if count:
-                run.xp.multiply(grad[:, given], usable[:, given], out=out[:, taken])
+                run.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
 
-        into.add(0, write)
+        grads.add(0, write)
 
 
 @register_node("PastValue", "Delay")

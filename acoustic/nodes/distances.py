@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.option import Option
 
 
@@ -23,10 +24,15 @@ def cosine_gradient(xp: Any, grad: Any, x: Any, unit_y: Any) -> Any:
 
 def cosine_tangent(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
     """Return the derivative (cols,) of x'y / sqrt(x'x y'y) by the quotient rule; 0 for columns of zeros."""
-    s, a, b = (x * y).sum(axis=0), (x * x).sum(axis=0), (y * y).sum(axis=0)
-    ds, da, db = (dx * y + x * dy).sum(axis=0), 2 * (x * dx).sum(axis=0), 2 * (y * dy).sum(axis=0)
+    s = (x * y).sum(axis=0)
+    a = (x * x).sum(axis=0)
+    b = (y * y).sum(axis=0)
+    ds = (dx * y + x * dy).sum(axis=0)
+    da = 2 * (x * dx).sum(axis=0)
+    db = 2 * (y * dy).sum(axis=0)
     zero = a * b == 0
-    a, b = xp.where(zero, 1, a), xp.where(zero, 1, b)
+    a = xp.where(zero, 1, a)
+    b = xp.where(zero, 1, b)
     return xp.where(zero, 0, ds / xp.sqrt(a * b) - s * (da * b + a * db) / (2 * (a * b) ** 1.5))
 
 
@@ -55,14 +61,15 @@ class CosDistance(Node):
         return Shape(1, x.cols)
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
-        unit_x, unit_y = unit_columns(run.xp, x)[0], unit_columns(run.xp, y)[0]
+        unit_x = unit_columns(run.xp, x)[0]
+        unit_y = unit_columns(run.xp, y)[0]
         (unit_x * unit_y).sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k in (0, 1):
-            if into.needs(k):
-                other = unit_columns(run.xp, inputs[1 - k])[0]
-                into.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], other))
+            if grads.needs(k):
+                partner = unit_columns(run.xp, inputs[1 - k])[0]
+                grads.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], partner))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return cosine_tangent(run.xp, *inputs, *tangents)[None, :]
@@ -96,10 +103,13 @@ class CosDistanceWithNegativeSamples(Node):
     def infer_shape(self, x: Shape, y: Shape) -> Shape:
         if x != y:
             raise self.shape_error((x, y), "equal shapes")
-        shift, count = self.settings["numShifts"], self.settings["numNegSamples"]
+        shift = self.settings["numShifts"]
+        count = self.settings["numNegSamples"]
         if shift < 1 or count < 0:
-            found = f"numShifts={shift}, numNegSamples={count}"
-            raise self.shape_error((x, y), f"numShifts of at least 1 and numNegSamples of at least 0, not {found}")
+            options_text = f"numShifts={shift}, numNegSamples={count}"
+            raise self.shape_error(
+                (x, y), f"numShifts of at least 1 and numNegSamples of at least 0, not {options_text}"
+            )
         return Shape(1 + count, x.cols)
 
     def splits_frames(self, x: Shape, y: Shape) -> bool:
@@ -111,24 +121,29 @@ class CosDistanceWithNegativeSamples(Node):
         return [0, *range(first, first + self.settings["numNegSamples"])]
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
-        unit_x, unit_y = unit_columns(run.xp, x)[0], unit_columns(run.xp, y)[0]
+        unit_x = unit_columns(run.xp, x)[0]
+        unit_y = unit_columns(run.xp, y)[0]
         for row, shift in enumerate(self._shifts()):
             (unit_x * run.xp.roll(unit_y, -shift, axis=1)).sum(axis=0, out=out[row])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        xp, (x, y) = run.xp, inputs
-        unit_x, unit_y = unit_columns(xp, x)[0], unit_columns(xp, y)[0]
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = run.xp
+        x, y = inputs
+        unit_x = unit_columns(xp, x)[0]
+        unit_y = unit_columns(xp, y)[0]
         rows = list(enumerate(self._shifts()))
-        if into.needs(0):
+        if grads.needs(0):
             terms = (cosine_gradient(xp, grad[row], x, xp.roll(unit_y, -shift, axis=1)) for row, shift in rows)
-            into.add_matrix(0, sum(terms))
-        if into.needs(1):  # y_j is the partner of x_(j - shift)
+            grads.add_matrix(0, sum(terms))
+        if grads.needs(1):  # y_j is the partner of x_(j - shift)
             terms = (
                 cosine_gradient(xp, xp.roll(grad[row], shift), y, xp.roll(unit_x, shift, axis=1)) for row, shift in rows
             )
-            into.add_matrix(1, sum(terms))
+            grads.add_matrix(1, sum(terms))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        xp, (x, y), (dx, dy) = run.xp, inputs, tangents
+        xp = run.xp
+        x, y = inputs
+        dx, dy = tangents
         partner = [(xp.roll(y, -shift, axis=1), xp.roll(dy, -shift, axis=1)) for shift in self._shifts()]
-        return xp.stack([cosine_tangent(xp, x, other, dx, change) for other, change in partner])
+        return xp.stack([cosine_tangent(xp, x, rolled_y, dx, change) for rolled_y, change in partner])

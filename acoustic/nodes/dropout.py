@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.nodes.base import LinearNode, Run, register_node
+from acoustic.nodes.base import RANDOM, LinearNode, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 
@@ -26,13 +26,13 @@ class Dropout(LinearNode, ElementwiseNode):
 
     onnx_operator = "Identity"
     backward_reads = ((),)
-    reads_run = True
+    properties = frozenset({RANDOM})
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         self._mask(run, x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: self._mask(run, grad, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: self._mask(run, grad, out))
 
     def _mask(self, run: Run, x: Any, out: Any) -> None:
         if run.training and run.dropout_rate > 0:

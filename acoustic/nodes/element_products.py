@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Run, register_node
 from acoustic.nodes.sums import BroadcastNode, broadcast_copies, combine
 
 
@@ -29,16 +30,16 @@ class ElementTimes(BroadcastNode):
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.multiply, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        for k, other in ((0, inputs[1]), (1, inputs[0])):
-            if not into.needs(k):
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        for k, factor in ((0, inputs[1]), (1, inputs[0])):
+            if not grads.needs(k):
                 continue
-            if into.targets[k].shape == grad.shape:
-                into.add(k, lambda out, other=other: combine(run.xp.multiply, grad, other, out))
+            if grads.targets[k].shape == grad.shape:
+                grads.add(k, lambda out, factor=factor: combine(run.xp.multiply, grad, factor, out))
             else:
                 product = run.backend.empty(*grad.shape)
-                combine(run.xp.multiply, grad, other, product)
-                into.add_reduced(k, product)
+                combine(run.xp.multiply, grad, factor, product)
+                grads.add_reduced(k, product)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))

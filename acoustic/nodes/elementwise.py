@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.nodes.base import VALUE, LinearNode, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, Run, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -46,8 +47,8 @@ class Negate(LinearNode, ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.negative(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.negative(grad, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.negative(grad, out=out))
 
 
 @register_node("Sigmoid")
@@ -62,13 +63,14 @@ class Sigmoid(ElementwiseNode):
     """
 
     onnx_operator = "Sigmoid"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.sigmoid(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.kernels.sigmoid_gradient(grad, value, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.kernels.sigmoid_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         decay = xp.exp(-xp.abs(x))
@@ -87,13 +89,14 @@ class Tanh(ElementwiseNode):
     """
 
     onnx_operator = "Tanh"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.tanh(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.kernels.tanh_gradient(grad, value, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.kernels.tanh_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         decay = xp.exp(-2 * xp.abs(x))
@@ -112,13 +115,14 @@ class RectifiedLinear(ElementwiseNode):
     """
 
     onnx_operator = "Relu"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.relu(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.kernels.relu_gradient(grad, value, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.kernels.relu_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return x > 0
@@ -140,13 +144,13 @@ class Log(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.log(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             low = inputs[0] < LOG_FLOOR
             run.xp.divide(grad, run.xp.where(low, 1, inputs[0]), out=out)
             out[low] = 0
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x < LOG_FLOOR, 0, 1 / xp.maximum(x, LOG_FLOOR))
@@ -174,8 +178,8 @@ class Exp(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.exp(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, value, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.exp(x)
@@ -194,13 +198,13 @@ class Sqrt(ElementwiseNode):
         run.xp.maximum(x, 0, out=out)
         run.xp.sqrt(out, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             flat = value == 0
             run.xp.divide(grad, run.xp.where(flat, 1, 2 * value), out=out)
             out[flat] = 0
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x > 0, 0.5 * xp.where(x > 0, x, 1) ** -0.5, 0)
@@ -222,8 +226,8 @@ class Abs(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.absolute(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, run.xp.sign(inputs[0]), out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, run.xp.sign(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x > 0, 1, xp.where(x < 0, -1, 0))
@@ -242,8 +246,8 @@ class Reciprocal(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.divide(1, x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, -value * value, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, -value * value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return -1 / x**2
@@ -262,8 +266,8 @@ class Floor(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.floor(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: out.fill(0))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: out.fill(0))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.zeros_like(x)
@@ -282,8 +286,8 @@ class Sin(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.sin(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, run.xp.cos(inputs[0]), out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, run.xp.cos(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.cos(x)
@@ -302,8 +306,8 @@ class Cosine(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.cos(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, -run.xp.sin(inputs[0]), out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, -run.xp.sin(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return -xp.sin(x)
@@ -342,8 +346,8 @@ class Clip(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.clip(x, *self._limits(), out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, self.derivative(run.xp, inputs[0]), out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, self.derivative(run.xp, inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         low, high = self._limits()

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import VALUE, Node, Run, register_node
 from acoustic.nodes.option import Option
 from readers.common.text import is_count
 
@@ -58,14 +59,16 @@ class LogSumGroups(Node):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.log_sum_groups(x, first_rows(self.settings["sizes"]), out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         first = first_rows(self.settings["sizes"])
-        into.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
+        grads.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d ln s = ds / s, where s is the sum of exp x and ds the sum of exp(x) dx."""
         parts = [slice(a, b) for a, b in pairwise(first_rows(self.settings["sizes"]).tolist())]
-        xp, (x,), (dx,) = run.xp, inputs, tangents
+        xp = run.xp
+        (x,) = inputs
+        (dx,) = tangents
         rows = [(xp.exp(x[part]) * dx[part]).sum(axis=0) / xp.exp(x[part]).sum(axis=0) for part in parts]
         return xp.stack(rows)
 

@@ -5,9 +5,10 @@ maxout networks", ICASSP 2014; I. Goodfellow et al., "Maxout networks", ICML 201
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import VALUE, Node, Run, register_node
 from acoustic.nodes.option import Option
 
 
@@ -15,7 +16,7 @@ class GroupNode(Node):
     """Base of group nonlinearities: X is (groups * groupSize, cols) with consecutive groups, V is (groups, cols)."""
 
     operand_names = ("X",)
-    options = (Option("groupSize", int, positional=True),)
+    options: ClassVar[tuple[Option, ...]] = (Option("groupSize", int, positional=True),)
 
     def infer_shape(self, x: Shape) -> Shape:
         size = self.settings["groupSize"]
@@ -73,10 +74,11 @@ class PNorm(GroupNode):
         power = ((magnitude / scale) ** self.settings["p"]).sum(axis=0)
         run.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        xp, p = run.xp, self.settings["p"]
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = run.xp
+        p = self.settings["p"]
         if p == 2:
-            into.add(0, lambda out: run.kernels.group_norms_gradient(grad, value, inputs[0], out))
+            grads.add(0, lambda out: run.kernels.group_norms_gradient(grad, value, inputs[0], out))
             return
 
         def write(out: Any) -> None:
@@ -84,11 +86,14 @@ class PNorm(GroupNode):
             slope = xp.sign(ratio) * xp.absolute(ratio) ** (p - 1)
             xp.multiply(slope, grad, out=self._groups(out))
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d s^(1/p) = s^(1/p - 1) ds / p, where ds is the sum of p |x|^(p-1) sign(x) dx."""
-        xp, p, x, dx = run.xp, self.settings["p"], self._groups(inputs[0]), self._groups(tangents[0])
+        xp = run.xp
+        p = self.settings["p"]
+        x = self._groups(inputs[0])
+        dx = self._groups(tangents[0])
         s = (abs(x) ** p).sum(axis=0)
         ds = (p * abs(x) ** (p - 1) * xp.where(x < 0, -1, xp.where(x > 0, 1, 0)) * dx).sum(axis=0)
         return xp.where(s > 0, xp.where(s > 0, s, 1) ** (1 / p - 1) * ds / p, 0)
@@ -122,17 +127,19 @@ class Maxout(GroupNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         self._groups(x).max(axis=0, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        xp, groups = run.xp, self._groups(inputs[0])
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = run.xp
+        groups = self._groups(inputs[0])
 
         def write(out: Any) -> None:
             rows = xp.arange(groups.shape[0])[:, None, None]
             xp.multiply(groups.argmax(axis=0) == rows, grad, out=self._groups(out))
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, dx = self._groups(inputs[0]), self._groups(tangents[0])
+        x = self._groups(inputs[0])
+        dx = self._groups(tangents[0])
         return run.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

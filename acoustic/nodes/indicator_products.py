@@ -31,34 +31,35 @@ def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
         if not block:
             take_columns(run, a, numbers, out)
         else:
-            one = run.backend.empty(*out.shape)
-            take_columns(run, a, numbers, one)
-            run.xp.add(out, one, out=out)
+            block_product = run.backend.empty(*out.shape)
+            take_columns(run, a, numbers, block_product)
+            run.xp.add(out, block_product, out=out)
 
 
-def add_product_with_indicators(run: Run, into: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
+def add_product_with_indicators(run: Run, grads: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
     """Add grad x' to the gradient of operand `k`; grad is (m, N)."""
-    if not into.needs(k):
+    if not grads.needs(k):
         return
     numbers = _rows_named(x)
-    add_to_columns(run, into, k, numbers.reshape(-1), [grad] * len(numbers))
+    add_to_columns(run, grads, k, numbers.reshape(-1), [grad] * len(numbers))
 
 
-def add_to_columns(run: Run, into: GradientTargets, k: int, numbers: np.ndarray, grads: list[Any]) -> None:
-    """Add the columns of grads, one matrix after another, to the columns `numbers` of the gradient of operand `k`."""
-    columns, place = np.unique(numbers, return_inverse=True)
-    place = place.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`
+def add_to_columns(run: Run, grads: GradientTargets, k: int, numbers: np.ndarray, gradients: list[Any]) -> None:
+    """Add the columns of some matrices, one after another, to the columns `numbers` of the gradient of operand `k`."""
+    columns, positions = np.unique(numbers, return_inverse=True)
+    positions = positions.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`
     if len(columns) and columns[0] < 0:
-        columns, place = columns[1:], place - 1
+        columns = columns[1:]
+        positions = positions - 1
 
     def write(block: Any, part: slice) -> None:
         block.fill(0)
         done = 0
-        for grad in grads:
-            run.kernels.add_columns(grad, place[done : done + grad.shape[1]] - (part.start or 0), block)
+        for grad in gradients:
+            run.kernels.add_columns(grad, positions[done : done + grad.shape[1]] - (part.start or 0), block)
             done += grad.shape[1]
 
-    into.add_columns(k, run.xp.asarray(columns), write)
+    grads.add_columns(k, run.xp.asarray(columns), write)
 
 
 def _rows_named(x: Indicators) -> np.ndarray:

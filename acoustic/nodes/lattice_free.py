@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.nodes.base import WORK, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import WORK, Run, register_node
 from acoustic.nodes.criteria import CriterionNode
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_criterion import SupervisedCriterion
@@ -32,7 +33,7 @@ class ChainCriterion(SupervisedCriterion):
 
         placed = self.supervisions(run)
         with self.located():
-            return LatticeFree(placed, run.sequences.num_slots, prediction.shape[0])
+            return LatticeFree(placed, self.utterances(run).num_slots, prediction.shape[0])
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:
@@ -42,10 +43,11 @@ class ChainCriterion(SupervisedCriterion):
         except ModelError as error:
             raise ModelError(f"{self.where}: {error}") from error
 
-    def warn(self, found: "LatticeFree", has_path: np.ndarray) -> None:
+    def warn(self, batch: "LatticeFree", has_path: np.ndarray) -> None:
         """Warn of each sequence whose numerator has no path."""
         for k in np.flatnonzero(~has_path):
-            name, count = found.names[k], found.counts[k]
+            name = batch.names[k]
+            count = batch.counts[k]
             text = f"no path of {count} frames in the numerator graph; the sequence does not train the network"
             warnings.warn(f"{self.where}: {name}: {text}", SequenceWarning, stacklevel=2)
 
@@ -111,34 +113,40 @@ class LFMMI(ChainCriterion):
         return y
 
     def forward(self, run: Run, y: Any, *, out: Any, work: Any = None) -> None:
-        team, settings, outputs = run.backend.host_team, self.settings, run.backend.to_host(y)
+        team = run.backend.host_team
+        settings = self.settings
+        outputs = run.backend.to_host(y)
         gradient = work if work is None or run.xp is np else np.empty_like(outputs)
-        found = self.sequences(run, y)
+        batch = self.sequences(run, y)
         with self.located():
-            terms = found.compute(outputs, settings["leaky"], team, gradient)
-        costs = found.regularise(outputs, settings, terms.has_path, team, gradient)
-        costs += np.where(terms.has_path, terms.denominator - terms.numerator, NO_PATH_COST * found.counts)
+            terms = batch.compute(outputs, settings["leaky"], team, gradient)
+        costs = batch.regularise(outputs, settings, terms.has_path, team, gradient)
+        costs += np.where(terms.has_path, terms.denominator - terms.numerator, NO_PATH_COST * batch.counts)
         lost = np.isnan(terms.denominator)  # of an output that is not finite: training has diverged
         out[...] = np.where(lost, np.nan, costs).sum()
-        self.warn(found, terms.has_path | lost)
+        self.warn(batch, terms.has_path | lost)
         if gradient is not work:
             work[...] = run.xp.asarray(gradient)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
-        into.add(0, lambda out: run.kernels.scale(work, grad, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+        grads.add(0, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         from acoustic.kernels.lattice_free.forward_mode import denominator_slope, numerator_slope
 
-        y, dy = (run.backend.to_host(one) for one in (*inputs, *tangents))
-        found, settings, total = self.sequences(run, y), self.settings, 0.0
-        for k, one in enumerate(found.placed):
-            own = y[:, found.slice_of(k)], dy[:, found.slice_of(k)]
-            logarithm, slope = numerator_slope(one.supervision.numerator, *own)
+        y, dy = (run.backend.to_host(matrix) for matrix in (*inputs, *tangents))
+        batch = self.sequences(run, y)
+        settings = self.settings
+        total = 0.0
+        for k, placed in enumerate(batch.placed):
+            chain = placed.supervision
+            assert isinstance(chain, ChainSupervision)  # as `supervisions` has checked
+            dual = y[:, batch.slice_of(k)], dy[:, batch.slice_of(k)]
+            logarithm, slope = numerator_slope(chain.numerator, *dual)
             if logarithm > -np.inf:
-                excess = own[0] - own[0].clip(-settings["limit"], settings["limit"])
-                total += denominator_slope(found.graph, *own, settings["leaky"])[1] - slope
-                total += ((settings["l2"] * own[0] + settings["penalty"] * excess) * own[1]).sum()
+                excess = dual[0] - dual[0].clip(-settings["limit"], settings["limit"])
+                total += denominator_slope(batch.graph, *dual, settings["leaky"])[1] - slope
+                total += ((settings["l2"] * dual[0] + settings["penalty"] * excess) * dual[1]).sum()
         return run.xp.asarray([[total]])
 
 
@@ -176,26 +184,28 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         return z
 
     def forward(self, run: Run, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
-        outputs, second = run.backend.to_host(y), run.backend.to_host(z)
+        outputs = run.backend.to_host(y)
+        second = run.backend.to_host(z)
         gradient = work if work is None or run.xp is np else np.empty_like(second)
-        found = self.sequences(run, y)
+        batch = self.sequences(run, y)
         with self.located():
-            costs, has_path = found.cross_entropy(outputs, second, run.backend.host_team, gradient)
+            costs, has_path = batch.cross_entropy(outputs, second, run.backend.host_team, gradient)
         out[...] = costs.sum()
-        self.warn(found, has_path)
+        self.warn(batch, has_path)
         if gradient is not work:
             work[...] = run.xp.asarray(gradient)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
-        if into.needs(0) and into.take_fresh(0):
-            into.targets[0].fill(0)  # the posteriors are constants
-        into.add(1, lambda out: run.kernels.scale(work, grad, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+        if grads.needs(0) and grads.take_fresh(0):
+            grads.targets[0].fill(0)  # the posteriors are constants
+        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        y, z, dz = (run.backend.to_host(one) for one in (*inputs, tangents[1]))
-        found, posteriors = self.sequences(run, y), np.zeros_like(y)
-        has_path = found.numerators(y, run.backend.host_team, posteriors.T) > -np.inf
-        columns = found.columns_of(has_path)
+        y, z, dz = (run.backend.to_host(matrix) for matrix in (*inputs, tangents[1]))
+        batch = self.sequences(run, y)
+        posteriors = np.zeros_like(y)
+        has_path = batch.numerators(y, run.backend.host_team, posteriors.T) > -np.inf
+        columns = batch.columns_of(has_path)
         weight = np.exp(z[:, columns] - z[:, columns].max(axis=0))
         mean = (weight * dz[:, columns]).sum(axis=0) / weight.sum(axis=0)
         return run.xp.asarray([[(posteriors[:, columns] * (dz[:, columns] - mean)).sum()]])

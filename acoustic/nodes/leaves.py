@@ -1,8 +1,11 @@
 """Nodes without operands, whose value is given: inputs, parameters and constants (CNTK book 4.1.4.1 to 4.1.4.4)."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 
-from acoustic.nodes.base import Node, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, register_node
 from acoustic.nodes.option import Option
 from readers.errors import FormatError, ModelError
 from readers.tables.text_matrix import read_text_matrix
@@ -30,7 +33,7 @@ class InputValue(Node):
     CNTK book 4.1.4.1.
     """
 
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         Option("rows", int, positional=True),
         Option("cols", int, 1, positional=True),  # without effect, as the minibatch determines it
         Option("tag", str, ""),
@@ -46,8 +49,13 @@ class StoredNode(Node):
 
     is_stored = True
 
-    def infer_shape(self) -> Shape:
-        return Shape(self.settings["rows"], self.settings["cols"])
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns as the options give them."""
+        return self.settings["rows"], self.settings["cols"]
+
+    def infer_shape(self, *shapes: Any, **_: Any) -> Shape:
+        return Shape(*self.size)
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
         """Return the value at creation, a float64 array (rows, cols)."""
@@ -122,7 +130,8 @@ class LearnableParameter(StoredNode):
         return self.settings["randomSeed"]
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
-        shape, scale = tuple(self.infer_shape()), self.settings["initValueScale"]
+        shape = self.size
+        scale = self.settings["initValueScale"]
         kind = self.settings["init"]
         if not np.isfinite(scale):
             raise ModelError(f"{self.where}: initValueScale={scale}; expected a finite number")
@@ -174,4 +183,4 @@ class Constant(StoredNode):
     )
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
-        return np.full(tuple(self.infer_shape()), self.settings["value"])
+        return np.full(self.size, self.settings["value"])

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.indicator_products import add_to_columns, take_columns
 from readers.minibatches.indicators import Indicators
 
@@ -32,7 +33,7 @@ class LookupTable(Node):
         return x.cols is None
 
     def infer_shape(self, e: Shape, x: Shape) -> Shape:
-        if e.has_frames or not e.cols or x.rows % e.cols:
+        if not isinstance(e.cols, int) or not e.cols or x.rows % e.cols:
             raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
         return Shape(x.rows // e.cols * e.rows, x.cols)
 
@@ -42,26 +43,28 @@ class LookupTable(Node):
         else:
             run.matmul(e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         e, x = inputs
-        if into.needs(1):
+        if grads.needs(1):
             out_rows = e.shape[1]
-            into.add(1, lambda out: run.matmul(e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
-        if into.needs(0):
-            rows, words = into.targets[0].shape
+            grads.add(1, lambda out: run.matmul(e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
+        if grads.needs(0):
+            rows, words = grads.targets[0].shape
             if isinstance(x, Indicators) and x.size == words:
-                add_to_columns(run, into, 0, x.numbers.T.reshape(-1), [unstacked(grad, rows)])
+                add_to_columns(run, grads, 0, x.numbers.T.reshape(-1), [unstacked(grad, rows)])
             else:
-                into.add_product(0, unstacked(grad, rows), unstacked(run.backend.asarray(x), words).T)
+                grads.add_product(0, unstacked(grad, rows), unstacked(run.backend.asarray(x), words).T)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         e, x = inputs
-        (dim, words), rows = graph.shapes[e], graph.shapes[x].rows
+        dim, words = graph.shapes[e]
+        rows = graph.shapes[x].rows
         vectors = graph.add("MatMul", graph.reshape(x, [-1, words]), e)
         return graph.reshape(vectors, [-1, rows // words * dim])
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        (e, x), (de, dx) = inputs, tangents
+        e, x = inputs
+        de, dx = tangents
         words = e.shape[1]
         blocks = range(0, x.shape[0], words)
         return run.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])

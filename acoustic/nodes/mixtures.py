@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import log, pi
 from typing import Any
 
-from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import VALUE, Node, Run, register_node
 
 
 @register_node("GMMLogLikelihood", "GMMLL")
@@ -63,28 +64,34 @@ class GMMLogLikelihood(Node):
         terms, _, _ = self._terms(run.xp, prior, means, log_std, x)
         run.xp.copyto(out, self._log_sum(run.xp, terms))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        xp, (prior, means, log_std, x) = run.xp, inputs
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = run.xp
+        prior, means, log_std, x = inputs
         terms, difference, distance = self._terms(xp, prior, means, log_std, x)
         share = xp.exp(terms - value) * grad  # G g_k
-        if into.needs(0):
+        if grads.needs(0):
             p = xp.exp(prior - self._log_sum(xp, prior))
-            into.add_reduced(0, share - grad * p)
+            grads.add_reduced(0, share - grad * p)
         pull = difference * (share * xp.exp(-2 * log_std))  # (D, K, cols)
-        if into.needs(1):
-            into.add_reduced(1, xp.asfortranarray(pull).reshape((means.shape[0], x.shape[1]), order="F"))
-        into.add_reduced(2, share * (distance - x.shape[0]))
-        if into.needs(3):
-            into.add_matrix(3, -pull.sum(axis=1))
+        if grads.needs(1):
+            grads.add_reduced(1, xp.asfortranarray(pull).reshape((means.shape[0], x.shape[1]), order="F"))
+        grads.add_reduced(2, share * (distance - x.shape[0]))
+        if grads.needs(3):
+            grads.add_matrix(3, -pull.sum(axis=1))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate ln of sum_k e_k N_k / sum_k e_k with e = exp prior, one component after another."""
-        xp, (prior, means, log_std, x), (dprior, dmeans, dlog_std, dx) = run.xp, inputs, tangents
-        d, weight = x.shape[0], xp.exp(prior - prior.max(axis=0))
+        xp = run.xp
+        prior, means, log_std, x = inputs
+        dprior, dmeans, dlog_std, dx = tangents
+        d = x.shape[0]
+        weight = xp.exp(prior - prior.max(axis=0))
         total = dtotal = 0.0
         for k in range(prior.shape[0]):
-            rows, s = slice(k * d, (k + 1) * d), xp.exp(log_std[k])
-            z, dz = x - means[rows], dx - dmeans[rows]
+            rows = slice(k * d, (k + 1) * d)
+            s = xp.exp(log_std[k])
+            z = x - means[rows]
+            dz = dx - dmeans[rows]
             n = (2 * pi) ** (-d / 2) * s**-d * xp.exp(-(z * z).sum(axis=0) / (2 * s * s))
             dln = -d * dlog_std[k] - (z * dz).sum(axis=0) / s**2 + (z * z).sum(axis=0) / s**2 * dlog_std[k]
             total = total + weight[k] * n

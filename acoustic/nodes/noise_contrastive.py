@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.arrays.word import NoiseLabels
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import RANDOM, Node, Run, register_node
 from acoustic.nodes.class_criterion import softmax_slope
 from acoustic.nodes.criteria import scalar
 from acoustic.nodes.option import Option
@@ -57,7 +58,7 @@ class NoiseContrastiveEstimation(Node):
     backward_reads = (None, (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
     options = (Option("evalMode", str, SOFTMAX, choices=MODES),)
     sums_frames = True
-    reads_run = True
+    properties = frozenset({RANDOM})
 
     def infer_shape(self, labels: Shape, h: Shape, w: Shape, b: Shape) -> Shape:
         fits = labels.rows >= 4 and labels.rows % 2 == 0 and not w.has_frames and h.rows == w.rows
@@ -73,7 +74,8 @@ class NoiseContrastiveEstimation(Node):
         return False  # frames share words' columns of W
 
     def forward(self, run: Run, labels: Any, h: Any, w: Any, b: Any, *, out: Any) -> None:
-        mode, checked = self._mode(run), self._labels(run, labels, w.shape[1])
+        mode = self._mode(run)
+        checked = self._labels(run, labels, w.shape[1])
         if mode == SOFTMAX:
             scores = (h.T @ w + b).T
             run.kernels.cross_entropy_numbers(np.where(checked.real, checked.words[0], -1), scores, out, None)
@@ -85,33 +87,40 @@ class NoiseContrastiveEstimation(Node):
             loss = run.xp.logaddexp(0, -margins[0]).sum(dtype=np.float64)
             out[...] = loss + run.xp.logaddexp(0, margins[1:]).sum(dtype=np.float64)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, b = inputs
-        labels, scale, kernels = self._labels(run, inputs[0]), float(grad.item()), run.kernels
+        labels = self._labels(run, inputs[0])
+        scale = float(grad.item())
+        kernels = run.kernels
         errors = self._errors(run, labels, kernels.noise_margins(labels, h, w, b))
-        into.add(1, lambda out: kernels.noise_hidden_gradient(labels, errors, w, scale, out))
+        grads.add(1, lambda out: kernels.noise_hidden_gradient(labels, errors, w, scale, out))
         columns = np.unique(labels.words[:, labels.real])
-        place = np.where(labels.real, np.searchsorted(columns, labels.words), -1)
+        positions = np.where(labels.real, np.searchsorted(columns, labels.words), -1)
         for k, factor in ((2, h), (3, run.xp.ones((1, h.shape[1]), h.dtype, order="F"))):
 
             def write(block: Any, part: slice, factor: Any = factor) -> None:
-                mine = np.where(place < 0, -1, place - (part.start or 0))
-                kernels.noise_weight_gradient(errors, factor, scale, mine, block)
+                part_positions = np.where(positions < 0, -1, positions - (part.start or 0))
+                kernels.noise_weight_gradient(errors, factor, scale, part_positions, block)
 
-            into.add_columns(k, run.xp.asarray(columns), write)
+            grads.add_columns(k, run.xp.asarray(columns), write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate the scores of all words, and sum their errors times that."""
-        labels, xp, (_, h, w, b), (_, dh, dw, db) = self._labels(run, inputs[0]), run.xp, inputs, tangents
-        scores, moves = w.T @ h + b.T, dw.T @ h + w.T @ dh + db.T
-        frames, real = xp.arange(h.shape[1]), xp.asarray(labels.real)
+        labels = self._labels(run, inputs[0])
+        xp = run.xp
+        _, h, w, b = inputs
+        _, dh, dw, db = tangents
+        scores = w.T @ h + b.T
+        moves = dw.T @ h + w.T @ dh + db.T
+        frames = xp.arange(h.shape[1])
+        real = xp.asarray(labels.real)
         words = xp.asarray(labels.words)
-        own = (xp.arange(w.shape[1])[:, None] == words[0]) & real
+        is_label = (xp.arange(w.shape[1])[:, None] == words[0]) & real
         mode = self._mode(run)
         if mode == SOFTMAX:
-            return scalar(softmax_slope(xp, scores, moves, own, real))
+            return scalar(softmax_slope(xp, scores, moves, is_label, real))
         if mode == UNNORMALIZED:
-            return scalar(-(moves * own).sum())
+            return scalar(-(moves * is_label).sum())
         margins = scores[words, frames] - xp.asarray(labels.costs, dtype=scores.dtype)
         return scalar((self._errors(run, labels, margins) * moves[words, frames]).sum())
 
@@ -120,7 +129,8 @@ class NoiseContrastiveEstimation(Node):
 
     def _errors(self, run: Run, labels: NoiseLabels, margins: Any) -> Any:
         """Return the derivatives (K + 1, T) with respect to the scores: p(w) - 1, then p(v); 0 in gaps."""
-        xp, real = run.xp, run.xp.asarray(labels.real)
+        xp = run.xp
+        real = run.xp.asarray(labels.real)
         errors = (xp.tanh(margins / 2) + 1) / 2
         errors[0] -= 1
         return xp.where(real, errors, 0).astype(margins.dtype)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import VALUE, Node, Run, register_node
 
 
 class NormNode(Node):
@@ -32,11 +33,12 @@ class MatrixL1Reg(NormNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.absolute(x).sum(keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(run.xp.sign(inputs[0]), grad, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(run.xp.sign(inputs[0]), grad, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, dx = inputs[0], tangents[0]
+        x = inputs[0]
+        dx = tangents[0]
         return (dx[x > 0].sum() - dx[x < 0].sum()).reshape(1, 1)
 
 
@@ -59,11 +61,12 @@ class MatrixL2Reg(NormNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.sqrt(run.xp.square(x).sum(keepdims=True), out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         scale = grad / run.xp.where(value == 0, 1, value)  # X is 0 where v is
-        into.add(0, lambda out: run.xp.multiply(inputs[0], scale, out=out))
+        grads.add(0, lambda out: run.xp.multiply(inputs[0], scale, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d sqrt(s) = ds / (2 sqrt(s)), where s is the sum of x^2 and ds twice the sum of x dx."""
-        s, ds = (inputs[0] ** 2).sum(), 2 * (inputs[0] * tangents[0]).sum()
+        s = (inputs[0] ** 2).sum()
+        ds = 2 * (inputs[0] * tangents[0]).sum()
         return (ds / (2 * run.xp.sqrt(s)) if s > 0 else 0 * s).reshape(1, 1)

@@ -63,17 +63,17 @@ class Option:
         if self.kind is int and abs(converted) > MAX_INT:
             raise ModelError(f"{where}: {self.name}={value!r}; expected an integer of at most 2^53")
         if self.choices:
-            known = {choice.lower(): choice for choice in self.choices}
-            if str(converted).lower() not in known:
+            choice_by_name = {choice.lower(): choice for choice in self.choices}
+            if str(converted).lower() not in choice_by_name:
                 raise ModelError(f"{where}: {self.name}={value!r}; expected one of {', '.join(self.choices)}")
-            return known[str(converted).lower()]
+            return choice_by_name[str(converted).lower()]
         return converted
 
 
 def name_hint(name: str, known: Iterable[str]) -> str:
     """Return the end of a message on an unknown name: ``did you mean X or Y``, else ``known:`` and all known names."""
-    folded = {one.lower(): one for one in known}
-    near = [one for low, one in folded.items() if name and low.startswith(name.lower())]
+    folded = {candidate.lower(): candidate for candidate in known}
+    near = [candidate for low, candidate in folded.items() if name and low.startswith(name.lower())]
     near += [folded[low] for low in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
     if near:
         return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}"

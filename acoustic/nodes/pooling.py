@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import ImageShape, ImageWindows, image_of
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import WORK, Node, Run, register_node
 from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
 from acoustic.nodes.option import Option
 
@@ -31,8 +32,9 @@ class Pooling(Node):
         return ImageShape(self.windows.output(self.windows.image.channels), m.cols)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
+        (columns,) = inputs
         windows = self.windows
-        planes = planes_in_onnx(graph, *inputs, windows.image)
+        planes = planes_in_onnx(graph, columns, windows.image)
         pooled = graph.add(self.onnx_operator, planes, **windows.in_onnx())
         return columns_in_onnx(graph, pooled, windows.count * windows.image.channels)
 
@@ -66,11 +68,12 @@ class MaxPooling(Pooling):
     def forward(self, run: Run, m: Any, *, out: Any, work: Any = None) -> None:
         run.kernels.max_pool(self.windows, m, out, run.backend.empty(*out.shape) if work is None else work)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
-        into.add(0, lambda out: run.kernels.max_pool_gradient(self.windows, grad, work, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+        grads.add(0, lambda out: run.kernels.max_pool_gradient(self.windows, grad, work, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, step = inputs[0], tangents[0]
+        x = inputs[0]
+        step = tangents[0]
         out, winner = (
             run.backend.empty(self.windows.count * self.windows.image.channels, x.shape[1]) for _ in range(2)
         )
@@ -106,8 +109,8 @@ class AveragePooling(Pooling):
     def forward(self, run: Run, m: Any, *, out: Any) -> None:
         run.kernels.average_pool(self.windows, m, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.kernels.average_pool_gradient(self.windows, grad, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.kernels.average_pool_gradient(self.windows, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         out = run.backend.empty(self.windows.count * self.windows.image.channels, inputs[0].shape[1])

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
 from readers.minibatches.indicators import Indicators
 
@@ -46,14 +47,14 @@ class Times(Node):
         else:
             run.matmul(a, b, out)  # out stays column-major; a @ b would not
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         a, b = inputs
-        if into.needs(1):
-            into.add_product(1, a.T, grad)
+        if grads.needs(1):
+            grads.add_product(1, a.T, grad)
         if isinstance(b, Indicators):
-            add_product_with_indicators(run, into, 0, grad, b)
-        elif into.needs(0):
-            into.add_product(0, grad, b.T)
+            add_product_with_indicators(run, grads, 0, grad, b)
+        elif grads.needs(0):
+            grads.add_product(0, grad, b.T)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] @ inputs[1] + inputs[0] @ tangents[1]
@@ -90,19 +91,19 @@ class TransposeTimes(Node):
     def infer_shape(self, a: Shape, b: Shape) -> Shape:
         if a.rows != b.rows:
             raise self.shape_error((a, b), "rows of A = rows of B")
-        if a.has_frames:
+        if not isinstance(a.cols, int):
             raise self.shape_error((a, b), "a fixed number of columns in A: they become rows")
         return Shape(a.cols, b.cols)
 
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
         run.matmul(a.T, b, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         a, b = inputs
-        if into.needs(1):
-            into.add_product(1, a, grad)
-        if into.needs(0):
-            into.add_product(0, b, grad.T)
+        if grads.needs(1):
+            grads.add_product(1, a, grad)
+        if grads.needs(0):
+            grads.add_product(0, b, grad.T)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0].T @ inputs[1] + inputs[0].T @ tangents[1]
@@ -145,15 +146,16 @@ class KhatriRaoProduct(Node):
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         run.xp.multiply(y[:, None, :], x[None, :, :], out=self._cube(out, x.shape[0]))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         x, y = inputs
         rows = grad.shape[0] // y.shape[0] if x is None else x.shape[0]
         cube = self._cube(grad, rows)
-        into.add(0, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,nt->mt", cube, y)))
-        into.add(1, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,mt->nt", cube, x)))
+        grads.add(0, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,nt->mt", cube, y)))
+        grads.add(1, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,mt->nt", cube, x)))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        (x, y), (dx, dy) = inputs, tangents
+        x, y = inputs
+        dx, dy = tangents
         cube = dx[:, None, :] * y[None, :, :] + x[:, None, :] * dy[None, :, :]
         return cube.reshape((x.shape[0] * y.shape[0], x.shape[1]))  # rows of Y vary fastest
 
@@ -185,10 +187,10 @@ class Scale(Node):
     def forward(self, run: Run, s: Any, y: Any, *, out: Any) -> None:
         run.xp.multiply(s, y, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         s, y = inputs
-        into.add(0, lambda out: (grad * y).sum(keepdims=True, out=out))
-        into.add(1, lambda out: run.xp.multiply(s, grad, out=out))
+        grads.add(0, lambda out: (grad * y).sum(keepdims=True, out=out))
+        grads.add(1, lambda out: run.xp.multiply(s, grad, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[1] + inputs[0] * tangents[1]

@@ -74,8 +74,8 @@ def node_class(name: str) -> type[Node]:
     for not_built, purpose in NOT_BUILT.items():
         if name.lower() == not_built.lower():
             raise ModelError(f"node type {not_built} is not built yet ({purpose}); expected another type")
-    known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
-    raise ModelError(f"unknown node type {name!r}; {name_hint(name, known)}")
+    known_names = [label for kind in registered_nodes() for label in (kind.type_name, *kind.aliases)]
+    raise ModelError(f"unknown node type {name!r}; {name_hint(name, known_names)}")
 
 
 def registered_nodes() -> Iterator[type[Node]]:
@@ -83,5 +83,5 @@ def registered_nodes() -> Iterator[type[Node]]:
     extension_modules()
     # A module may have been imported, and its types registered, before this one.
     modules = [module.__name__ for module in globals().values() if isinstance(module, ModuleType)]
-    places = {name: place for place, name in enumerate(modules)}
-    yield from sorted(dict.fromkeys(REGISTRY.values()), key=lambda kind: places.get(kind.__module__, len(places)))
+    ranks = {name: rank for rank, name in enumerate(modules)}
+    yield from sorted(dict.fromkeys(REGISTRY.values()), key=lambda kind: ranks.get(kind.__module__, len(ranks)))

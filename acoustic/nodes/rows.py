@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageShape
-from acoustic.nodes.base import LinearNode, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import LinearNode, Run, register_node
 from acoustic.nodes.option import Option
 
 
@@ -56,8 +57,8 @@ class Reshape(LinearNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.copyto(out, x.reshape(out.shape, order="F"))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.copyto(out, grad.reshape(out.shape, order="F")))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.copyto(out, grad.reshape(out.shape, order="F")))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.reshape(*inputs, (-1, self.settings["numRows"]))
@@ -92,19 +93,19 @@ class RowSlice(LinearNode):
     def infer_shape(self, x: Shape) -> Shape:
         rows = self._rows()
         if not 0 <= rows.start < rows.stop <= x.rows:
-            wanted = f"startRow={rows.start}, numRows={self.settings['numRows']}"
-            raise self.shape_error((x,), f"rows in it, counted from 0, for {wanted}")
+            range_text = f"startRow={rows.start}, numRows={self.settings['numRows']}"
+            raise self.shape_error((x,), f"rows in it, counted from 0, for {range_text}")
         return Shape(self.settings["numRows"], x.cols)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.copyto(out, x[self._rows()])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             out.fill(0)
             out[self._rows()] = grad
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         rows = self._rows()
@@ -139,10 +140,10 @@ class RowStack(LinearNode):
     def forward(self, run: Run, *operands: Any, out: Any) -> None:
         run.xp.concatenate(operands, axis=0, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         start = 0
-        for k, rows in enumerate(into.rows):
-            into.add_matrix(k, grad[start : start + rows])
+        for k, rows in enumerate(grads.rows):
+            grads.add_matrix(k, grad[start : start + rows])
             start += rows
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -180,8 +181,8 @@ class RowRepeat(LinearNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.copyto(self._cube(out), x[:, None, :])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: self._cube(grad).sum(axis=1, out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: self._cube(grad).sum(axis=1, out=out))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("Concat", *inputs * self.settings["numRepeats"], axis=1)
@@ -203,15 +204,15 @@ class Transpose(LinearNode):
     backward_reads = ((),)
 
     def infer_shape(self, x: Shape) -> Shape:
-        if x.has_frames:
+        if not isinstance(x.cols, int):
             raise self.shape_error((x,), "a fixed number of columns: they become rows")
         return Shape(x.cols, x.rows)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.xp.copyto(out, x.T)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.copyto(out, grad.T))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.copyto(out, grad.T))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("Transpose", *inputs, perm=(1, 0))

@@ -18,9 +18,11 @@ from acoustic.kernels.arrays.lattice import (
     LatticeScaling,
     plain_value,
 )
-from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import SUPERVISED, WORK, Node, Run, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
+from acoustic.nodes.sequence_state import Sequences
 from readers.config.options import Options, option
 from readers.errors import ModelError, SequenceWarning
 from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
@@ -85,25 +87,34 @@ class SupervisedCriterion(Node):
     supervision_type: ClassVar[type]
     supervised_by: ClassVar[str]
     sums_frames = True
-    needs_supervision = True
+    properties = frozenset({SUPERVISED})
 
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
+
+    @property
+    def _block(self) -> str:
+        return f"{self.supervised_by} in the reader"
+
+    def utterances(self, run: Run) -> Sequences:
+        """Return the sequences of a minibatch; raise ModelError for independent frames."""
+        if run.sequences is None:
+            raise ModelError(f"{self.where}: independent frames; expected whole utterances, with {self._block}")
+        return run.sequences
 
     def supervisions(self, run: Run) -> list[PlacedSupervision]:
         """Return the supervisions of a minibatch that are of the right type.
 
         Raises ModelError if there are none, or one does not fit the layout.
         """
-        block = f"{self.supervised_by} in the reader"
-        if run.sequences is None:
-            raise ModelError(f"{self.where}: independent frames; expected whole utterances, with {block}")
-        layout = run.sequences.layout
-        found = [placed for placed in layout.supervisions if isinstance(placed.supervision, self.supervision_type)]
-        if not found:
-            raise ModelError(f"{self.where}: nothing to compare the utterances with; expected {block}")
-        taken = np.zeros((layout.num_steps, layout.num_sequences), bool)
-        for slot, step, num_frames, supervision in found:
+        layout = self.utterances(run).layout
+        supervisions = [
+            placed for placed in layout.supervisions if isinstance(placed.supervision, self.supervision_type)
+        ]
+        if not supervisions:
+            raise ModelError(f"{self.where}: nothing to compare the utterances with; expected {self._block}")
+        covered = np.zeros((layout.num_steps, layout.num_sequences), bool)
+        for slot, step, num_frames, supervision in supervisions:
             name = f"{self.where}: supervision of {supervision.name}"
             if supervision.num_frames != num_frames:
                 raise ModelError(f"{name} has {supervision.num_frames} frames; expected {num_frames}, as the utterance")
@@ -114,10 +125,10 @@ class SupervisedCriterion(Node):
                 )
             if layout.gaps[step:last, slot].any():
                 raise ModelError(f"{name} covers columns without a frame; expected those of an utterance")
-            if taken[step:last, slot].any():
+            if covered[step:last, slot].any():
                 raise ModelError(f"{name} covers columns of another one; expected one for each frame")
-            taken[step:last, slot] = True
-        return found
+            covered[step:last, slot] = True
+        return supervisions
 
 
 @register_node("SequenceWithSoftmax", "SEWithSM")
@@ -212,9 +223,11 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     def forward(self, run: Run, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None) -> None:
         placed = self.supervisions(run)
-        weight, stride, team = self.settings["hSmoothingWeight"], run.sequences.num_slots, run.backend.host_team
+        weight = self.settings["hSmoothingWeight"]
+        stride = self.utterances(run).num_slots
+        team = run.backend.host_team
         scores = run.backend.to_host(likelihood).T
-        firsts = [one.step * stride + one.slot for one in placed]
+        firsts = [sequence.step * stride + sequence.slot for sequence in placed]
         frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
         target = work if work is None or run.xp is np else run.backend.to_host(work)
         values, dropped = np.zeros((2, len(placed)))
@@ -223,10 +236,12 @@ class SequenceWithSoftmax(SupervisedCriterion):
         def compute(worker: int) -> None:
             for k in range(worker, len(placed), workers):
                 gradient = None if target is None else target.T
-                values[k], dropped[k] = self._sequence(placed[k].supervision, scores, firsts[k], stride, gradient)
+                lattice = placed[k].supervision
+                assert isinstance(lattice, LatticeSupervision)  # as `supervisions` has checked
+                values[k], dropped[k] = self._sequence(lattice, scores, firsts[k], stride, gradient)
 
         team.run(compute, workers)
-        for k in np.flatnonzero(dropped > [one.num_frames / 2 for one in placed]):
+        for k in np.flatnonzero(dropped > [sequence.num_frames / 2 for sequence in placed]):
             self._warn(placed[k])
         if target is not work:
             work[...] = run.xp.asarray(target)
@@ -234,24 +249,27 @@ class SequenceWithSoftmax(SupervisedCriterion):
 
     def _cross_entropy(self, run: Run, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
         """Return the cross entropy of some columns; fill `work`, unless it is None, with 1 - H times its gradient."""
-        weight, xp, backend = 1 - self.settings["hSmoothingWeight"], run.xp, run.backend
-        whole = len(columns) == prediction.shape[1]
-        if work is not None and (weight == 0 or not whole):
+        weight = 1 - self.settings["hSmoothingWeight"]
+        xp = run.xp
+        backend = run.backend
+        all_columns = len(columns) == prediction.shape[1]
+        if work is not None and (weight == 0 or not all_columns):
             work.fill(0)
         if weight == 0:
             return 0.0
         which = xp.asarray(columns)
-        z = prediction if whole else xp.asfortranarray(prediction[:, which])
-        error = work if work is None or whole else backend.empty(*z.shape)
-        out, numbers = backend.empty(1, 1), label_rows(labels)
+        z = prediction if all_columns else xp.asfortranarray(prediction[:, which])
+        error = work if work is None or all_columns else backend.empty(*z.shape)
+        out = backend.empty(1, 1)
+        numbers = label_rows(labels)
         if numbers is not None:
-            run.kernels.cross_entropy_numbers(numbers if whole else numbers[columns], z, out, error)
+            run.kernels.cross_entropy_numbers(numbers if all_columns else numbers[columns], z, out, error)
         else:
             dense = backend.asarray(labels)
-            run.kernels.cross_entropy_softmax(dense if whole else backend.asarray(dense[:, which]), z, out, error)
+            run.kernels.cross_entropy_softmax(dense if all_columns else backend.asarray(dense[:, which]), z, out, error)
         if work is not None:
             xp.multiply(error, weight, out=error)
-            if not whole:
+            if not all_columns:
                 work[:, which] = error
         return float(out.item())
 
@@ -264,16 +282,18 @@ class SequenceWithSoftmax(SupervisedCriterion):
         """
         from acoustic.kernels.compiled import lattice_loops as loops  # numba: only a job that computes loads it
 
-        arrays, scaling = self._checked(lattice, scores.shape[1]), self.scaling
-        place = (scores, first, stride, arrays, int(lattice.num_nodes), scaling)
+        arrays = self._checked(lattice, scores.shape[1])
+        scaling = self.scaling
+        arguments = (scores, first, stride, arrays, int(lattice.num_nodes), scaling)
         if gradient is None:
-            return self._summed(lattice, arrays, scores[first::stride], *loops.value(*place)), 0
-        numbers, own, senones = loops.number_senones(arrays, scores.shape[1])
-        derivative, reference = np.empty((lattice.num_frames, len(senones))), np.empty(lattice.num_frames)
-        result = loops.value_and_derivative(*place, numbers, derivative, reference)
+            return self._summed(lattice, arrays, scores[first::stride], *loops.value(*arguments)), 0
+        numbers, reference_numbers, senones = loops.number_senones(arrays, scores.shape[1])
+        derivative = np.empty((lattice.num_frames, len(senones)))
+        reference = np.empty(lattice.num_frames)
+        result = loops.value_and_derivative(*arguments, numbers, derivative, reference)
         weight = self.settings["hSmoothingWeight"]
         if scaling.criterion == MMI:
-            derivative[np.arange(lattice.num_frames), own] -= 1
+            derivative[np.arange(lattice.num_frames), reference_numbers] -= 1
         else:
             weight = -weight
         loops.add_derivative(derivative, senones, first, stride, weight, gradient)
@@ -304,11 +324,11 @@ class SequenceWithSoftmax(SupervisedCriterion):
         from acoustic.kernels.compiled import lattice_loops as loops
 
         arrays = LatticeArrays.of(lattice)
-        fault, place = loops.check(arrays, int(lattice.num_nodes), int(lattice.num_frames), rows)
+        fault, index = loops.check(arrays, int(lattice.num_nodes), int(lattice.num_frames), rows)
         if fault == loops.FINE:
             return arrays
         phones = len(arrays.silence)
-        found, expected = {
+        detail, expected = {
             loops.BAD_NODE: ("its nodes", f"two of {lattice.num_nodes} nodes in topological order"),
             loops.BAD_TIME: ("its frames", f"paths of {lattice.num_frames} frames, from the first to the last node"),
             loops.BAD_SENONE: ("its senone", f"one of the {rows} outputs of the network"),
@@ -316,32 +336,40 @@ class SequenceWithSoftmax(SupervisedCriterion):
             loops.BAD_REFERENCE: ("its reference", f"one of {rows} senones and one of {phones} phones in each frame"),
         }[fault]
         what = "frame" if fault == loops.BAD_REFERENCE else "arc"
-        raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {place}: {found}; expected {expected}")
+        raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {index}: {detail}; expected {expected}")
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
-        into.add(1, lambda out: run.kernels.scale(work, grad, out))
-        if into.needs(2) and into.take_fresh(2):
-            into.targets[2].fill(0)
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
+        if grads.needs(2) and grads.take_fresh(2):
+            grads.targets[2].fill(0)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Evaluate the plain recursion at complex numbers; dropped frames count here as others do."""
-        (labels, z, likelihood), (_, dz, dlikelihood), xp = inputs, tangents, run.xp
-        weight, stride, total = self.settings["hSmoothingWeight"], run.sequences.num_slots, 0.0
+        labels, z, likelihood = inputs
+        _, dz, dlikelihood = tangents
+        xp = run.xp
+        weight = self.settings["hSmoothingWeight"]
+        stride = self.utterances(run).num_slots
+        total = 0.0
         for slot, step, num_frames, lattice in self.supervisions(run):
+            assert isinstance(lattice, LatticeSupervision)
             columns = (step + np.arange(num_frames)) * stride + slot
-            arrays, moved = LatticeArrays.of(lattice), likelihood[:, columns] + 1j * STEP * dlikelihood[:, columns]
+            arrays = LatticeArrays.of(lattice)
+            moved = likelihood[:, columns] + 1j * STEP * dlikelihood[:, columns]
             moved = run.backend.to_host(moved)
             values = plain_value(moved, arrays, lattice.num_nodes, self.scaling)
             total += weight * self._summed(lattice, arrays, moved.T, *values).imag / STEP
-            x, dx, own = z[:, columns], dz[:, columns], labels[:, columns]
+            x = z[:, columns]
+            dx = dz[:, columns]
+            targets = labels[:, columns]
             share = xp.exp(x - x.max(axis=0))
-            total -= (1 - weight) * float((own * (dx - (share * dx).sum(axis=0) / share.sum(axis=0))).sum())
+            total -= (1 - weight) * float((targets * (dx - (share * dx).sum(axis=0) / share.sum(axis=0))).sum())
         return scalar(xp.asarray([[total]]))
 
 
 def _columns(placed: Sequence[PlacedSupervision], firsts: Sequence[int], stride: int) -> np.ndarray:
     """Return the columns of all supervised frames."""
-    return np.concatenate([first + stride * np.arange(one.num_frames) for one, first in zip(placed, firsts)])
+    return np.concatenate([first + stride * np.arange(sequence.num_frames) for sequence, first in zip(placed, firsts)])
 
 
 def configure_sequence_criteria(nodes: Iterable[Node], settings: Iterable[tuple[str, Any]]) -> list[str]:
@@ -360,9 +388,9 @@ def configure_sequence_criteria(nodes: Iterable[Node], settings: Iterable[tuple[
         For a value that is out of range.
     """
     changes = dict(settings)
-    found = [node for node in nodes if isinstance(node, SequenceWithSoftmax)]
-    for node in found:
+    criteria = [node for node in nodes if isinstance(node, SequenceWithSoftmax)]
+    for node in criteria:
         node.settings = node._check_settings(node.settings | changes)
-    if changes and not found:
+    if changes and not criteria:
         return [f"warning: {', '.join(changes)}: the network has no criterion SequenceWithSoftmax; no effect"]
-    return [f"{node.where}: {node.summary}" for node in found]
+    return [f"{node.where}: {node.summary}" for node in criteria]

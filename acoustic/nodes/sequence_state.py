@@ -48,9 +48,10 @@ class Sequences:
         Whether every sequence begins and ends in this minibatch.
     """
 
+    layout: "SequenceLayout"  #: of the current minibatch
+
     def __init__(self, xp: Any) -> None:
         self.xp = xp
-        self.layout: SequenceLayout | None = None
         self.num_steps = self.num_slots = self.num_kept = 0
         self.gaps: Any = None
         self.idle: Any = None
@@ -61,7 +62,7 @@ class Sequences:
         self._sources: dict[tuple[int, ...], Any] = {}
         self._held: dict[str, Any] = {}
         self.whole = False
-        self._marks: tuple = ()  # the layout as bytes, to recognise an equal one
+        self._marks: tuple[object, ...] = ()  # the layout as bytes, to recognise an equal one
         self._reversal: Any = None
 
     def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
@@ -73,7 +74,8 @@ class Sequences:
             raise ShapeError(
                 f"sequences of {layout.num_columns} columns; expected {num_columns}, the columns of the inputs"
             )
-        slots, steps = layout.num_sequences, layout.num_steps
+        slots = layout.num_sequences
+        steps = layout.num_steps
         starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
         uncounted = b"" if layout.uncounted is None else layout.uncounted.tobytes()
         marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)), uncounted)
@@ -96,9 +98,12 @@ class Sequences:
         self._begin = np.maximum.accumulate(latest, axis=0)
         self._end = np.minimum.accumulate(np.where(ends, step, steps - 1)[::-1], axis=0)[::-1]
         self._frames = ~gaps
-        kept = layout.num_kept
-        self._length = np.where(ends[kept - 1] | gaps[kept - 1], 0, kept - self._begin[kept - 1])
-        self.layout, self.num_steps, self.num_slots, self.num_kept = layout, steps, slots, kept
+        num_kept = layout.num_kept
+        self._length = np.where(ends[num_kept - 1] | gaps[num_kept - 1], 0, num_kept - self._begin[num_kept - 1])
+        self.layout = layout
+        self.num_steps = steps
+        self.num_slots = slots
+        self.num_kept = num_kept
         self.gaps = self.idle = layout.gap_columns
         if layout.uncounted is not None:
             self.idle = replace(layout, uncounted=None).gap_columns
@@ -106,7 +111,7 @@ class Sequences:
         self._usable_by.clear()
         self._sources.clear()
         self._reversal = None
-        self.whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
+        self.whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and num_kept == steps)
         if self.whole:
             self._held.clear()
 
@@ -170,9 +175,9 @@ class Sequences:
         key = tuple(offsets)
         if key not in self._sources:
             step = np.arange(self.num_steps)[:, np.newaxis, np.newaxis]
-            found = np.clip(step + np.array(key), self._begin[..., np.newaxis], self._end[..., np.newaxis])
-            found = np.where(self._frames[..., np.newaxis], found, step)
-            columns = found * self.num_slots + np.arange(self.num_slots)[:, np.newaxis]
+            source_steps = np.clip(step + np.array(key), self._begin[..., np.newaxis], self._end[..., np.newaxis])
+            source_steps = np.where(self._frames[..., np.newaxis], source_steps, step)
+            columns = source_steps * self.num_slots + np.arange(self.num_slots)[:, np.newaxis]
             self._sources[key] = columns.reshape(-1, len(key))
         return self._sources[key]
 
@@ -188,7 +193,8 @@ class Sequences:
 
         The context is left out, because the next minibatch repeats it.
         """
-        count, values = delay * self.num_slots, values[:, : self.num_kept * self.num_slots]
+        count = delay * self.num_slots
+        values = values[:, : self.num_kept * self.num_slots]
         fewer = count - values.shape[1]
         if fewer > 0:
             values = self.xp.concatenate([before[:, before.shape[1] - fewer :], values], axis=1)

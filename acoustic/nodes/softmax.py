@@ -23,18 +23,19 @@ class Softmax(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.softmax(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             inner = (grad * value).sum(axis=0, keepdims=True)
             run.xp.subtract(grad, inner, out=out)
             run.xp.multiply(out, value, out=out)
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient rule: d(e / s) = (s de - e ds) / s^2."""
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
-        s, change = e.sum(axis=0), e * tangents[0]
+        s = e.sum(axis=0)
+        change = e * tangents[0]
         return (s * change - e * change.sum(axis=0)) / s**2
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -57,12 +58,12 @@ class LogSoftmax(ElementwiseNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.log_softmax(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             spread = run.xp.exp(value) * grad.sum(axis=0, keepdims=True)
             run.xp.subtract(grad, spread, out=out)
 
-        into.add(0, write)
+        grads.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x - ln s) = dx - ds / s, where s is the column sum of exp x."""

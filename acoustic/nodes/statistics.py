@@ -1,9 +1,10 @@
 """Statistics of the training set, computed before training, and normalisation by them (CNTK book 2.4.4)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.leaves import StoredNode
 
 VARIANCE_FLOOR = 1e-10
@@ -16,17 +17,17 @@ class StatisticNode(StoredNode):
     running means of the book (eq. 2.155) without their rounding.
     """
 
-    operand_names = ("X",)
+    operand_names: ClassVar[tuple[str, ...]] = ("X",)
     is_precomputed = True
 
-    def infer_shape(self, x: Shape) -> Shape:
+    def infer_shape(self, x: Shape, *others: Any, **_: Any) -> Shape:
         return Shape(x.rows, 1)
 
     def start(self, xp: Any, rows: int) -> dict[str, Any]:
         """Return empty sums."""
         return {"count": 0, "sum": xp.zeros(rows), "squares": xp.zeros(rows)}
 
-    def accumulate(self, tally: dict[str, Any], x: Any) -> None:
+    def accumulate(self, tally: dict[str, Any], x: Any, *others: Any) -> None:
         """Add the columns of x (rows, T), and of further operands, to the sums."""
         wide = x.astype("float64")
         tally["count"] += x.shape[1]
@@ -107,8 +108,8 @@ class PerDimMeanVarNormalization(NormalisationNode):
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[2]
@@ -138,8 +139,8 @@ class PerDimMeanVarDeNormalization(NormalisationNode):
         run.xp.divide(x, inv_std, out=out)
         run.xp.add(out, mean, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] / inputs[2]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import keep_image
-from acoustic.kernels.shape import broadcast_shape
-from acoustic.nodes.base import VALUE, LinearNode, Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape, broadcast_shape
+from acoustic.nodes.base import VALUE, LinearNode, Node, Run, register_node
 from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
@@ -88,9 +88,9 @@ class Plus(SumNode):
         else:
             combine(run.xp.add, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add_reduced(1, grad)
-        into.add_reduced(0, grad)
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add_reduced(1, grad)
+        grads.add_reduced(0, grad)
 
 
 @register_node("Minus")
@@ -114,10 +114,10 @@ class Minus(SumNode):
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.subtract, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        if into.needs(1):
-            into.add_reduced(1, run.xp.negative(grad))
-        into.add_reduced(0, grad)
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        if grads.needs(1):
+            grads.add_reduced(1, run.xp.negative(grad))
+        grads.add_reduced(0, grad)
 
 
 @register_node("LogPlus")
@@ -138,19 +138,20 @@ class LogPlus(BroadcastNode):
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.logaddexp, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k, operand in enumerate(inputs):
-            if into.needs(k):
+            if grads.needs(k):
                 share = run.backend.empty(*grad.shape)
                 combine(run.xp.subtract, operand, value, share)
                 run.xp.exp(share, out=share)
-                into.add_reduced(k, run.xp.multiply(share, grad, out=share))
+                grads.add_reduced(k, run.xp.multiply(share, grad, out=share))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with the larger of x and y subtracted from both."""
         x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
         larger = run.xp.maximum(x, y)
-        x, y = run.xp.exp(x - larger), run.xp.exp(y - larger)
+        x = run.xp.exp(x - larger)
+        y = run.xp.exp(y - larger)
         return (x * dx + y * dy) / (x + y)
 
     def combine_in_onnx(self, graph: Any, x: str, y: str) -> str:
@@ -160,7 +161,8 @@ class LogPlus(BroadcastNode):
 
 def broadcast_copies(run: Run, matrices: Sequence[Any]) -> list[Any]:
     """Return copies of the matrices, repeated to the largest number of rows and columns among them."""
-    rows, cols = max(matrix.shape[0] for matrix in matrices), max(matrix.shape[1] for matrix in matrices)
+    rows = max(matrix.shape[0] for matrix in matrices)
+    cols = max(matrix.shape[1] for matrix in matrices)
     return [run.xp.tile(matrix, (rows // matrix.shape[0], cols // matrix.shape[1])) for matrix in matrices]
 
 
@@ -185,8 +187,8 @@ class SumElements(LinearNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         x.sum(keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.copyto(out, grad))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.copyto(out, grad))
 
 
 @register_node("SumColumnElements")
@@ -209,8 +211,8 @@ class SumColumnElements(LinearNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         x.sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        into.add(0, lambda out: run.xp.copyto(out, grad))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: run.xp.copyto(out, grad))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("ReduceSum", *inputs, graph.constant([1]), keepdims=1)

@@ -1,7 +1,8 @@
 """Convolution over time within a context window: the layer of a time-delay neural network (TDNN)."""
 
 from acoustic.kernels.image_geometry import Image, ImageWindows
-from acoustic.nodes.base import Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import register_node
 from acoustic.nodes.convolution import WindowProduct
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
@@ -49,11 +50,13 @@ class TimeConvolution(WindowProduct):
     options = (Option("offsets", str, positional=True), Option("step", int, 1))
 
     def infer_shape(self, w: Shape, x: Shape) -> Shape:
-        offsets, step = self._offsets(), self.settings["step"]
+        offsets = self._offsets()
+        step = self.settings["step"]
         if not isinstance(w.cols, int) or w.cols % len(offsets) or x.rows % (w.cols // len(offsets) or 1):
             raise self.shape_error((w, x), f"w to have {len(offsets)} d columns and X n d rows, d numbers a frame")
         dim = w.cols // len(offsets)
-        frames, span = x.rows // dim, max(offsets) - min(offsets) + 1
+        frames = x.rows // dim
+        span = max(offsets) - min(offsets) + 1
         if step < 1 or span > frames:
             raise self.shape_error((w, x), f"offsets that span at most {frames} frames, not {span}, and step >= 1")
         places = range(0, frames - span + 1, step)

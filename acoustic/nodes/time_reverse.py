@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import LinearNode, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import LinearNode, Run, register_node
 from readers.errors import ModelError
 
 
@@ -55,10 +56,10 @@ class TimeReverse(LinearNode):
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.rows(inputs[0], -1, None, -1)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         columns = self._columns(run)
 
         def write(out: Any) -> None:
             out.T[...] = grad.T[columns]
 
-        into.add(0, write)
+        grads.add(0, write)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, Run, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
 
 FURTHEST = 10_000  # steps
@@ -71,28 +73,30 @@ class TimeSplice(Node):
     def splits_frames(self, x: Shape) -> bool:
         return False
 
-    def _sources(self, run: Run) -> Any:
+    def _sequences(self, run: Run) -> Sequences:
         if run.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
-        return run.sequences.sources(self.offsets)
+        return run.sequences
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
-        sources, past = self._sources(run), int(self.reach[0])
-        before = run.sequences.held(self.name, x.shape[0], past, x)
-        run.kernels.splice(x, before, sources, out)
-        if not run.sequences.whole:
-            run.sequences.hold(self.name, past, before, x)
+        sequences = self._sequences(run)
+        past = int(self.reach[0])
+        before = sequences.held(self.name, x.shape[0], past, x)
+        run.kernels.splice(x, before, sequences.sources(self.offsets), out)
+        if not sequences.whole:
+            sequences.hold(self.name, past, before, x)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        sources = self._sources(run)
-        into.add(0, lambda out: run.kernels.splice_gradient(grad, sources, out))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        sources = self._sequences(run).sources(self.offsets)
+        grads.add(0, lambda out: run.kernels.splice_gradient(grad, sources, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Stack the directions; the held values do not move."""
         (moved,) = tangents
-        before = run.sequences.held("", moved.shape[0], int(self.reach[0]), moved)
+        sequences = self._sequences(run)
+        before = sequences.held("", moved.shape[0], int(self.reach[0]), moved)
         out = run.backend.empty(len(self.offsets) * moved.shape[0], moved.shape[1])
-        run.kernels.splice(moved, before, self._sources(run), out)
+        run.kernels.splice(moved, before, sequences.sources(self.offsets), out)
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

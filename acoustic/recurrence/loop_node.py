@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acoustic.kernels.backend import Backend
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import RANDOM, Node, Run
+from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
@@ -80,28 +82,31 @@ class Loop(Node):
         options: EngineOptions | None = None,
     ) -> None:
         self.inside = {node.name: k for k, node in enumerate(members)}
-        outside = {one.name: one for node in members for one in node.operands if one.name not in self.inside}
+        outside = {
+            operand.name: operand for node in members for operand in node.operands if operand.name not in self.inside
+        }
         position = {name: k for k, name in enumerate(outside)}
         self.members: list[Member] = []
         for node in members:
             operands = [
-                (True, self.inside[one.name]) if one.name in self.inside else (False, position[one.name])
-                for one in node.operands
+                (True, self.inside[operand.name]) if operand.name in self.inside else (False, position[operand.name])
+                for operand in node.operands
             ]
-            below = [shapes[one.name] for one in node.operands]
-            self._check(node, shapes[node.name], below)
-            self.members.append(Member(node, shapes[node.name], operands, node.work_shape(*below)))
+            operand_shapes = [shapes[operand.name] for operand in node.operands]
+            self._check(node, shapes[node.name], operand_shapes)
+            self.members.append(Member(node, shapes[node.name], operands, node.work_shape(*operand_shapes)))
         self.framed = [shapes[name].has_frames for name in outside]
         self.delays = [member for member in self.members if member.node.delay]
         self.computed = [member for member in self.members if not member.node.delay]
-        self.reads_run = any(member.node.reads_run for member in self.members)
+        self._is_random = any(member.node.has(RANDOM) for member in self.members)
         self._reads = self._outside_reads()
         self.compiled = None
         if backend is not None:
-            own, places = [member.shape for member in self.members], [member.operands for member in self.members]
-            loop = LoopNodes(members, own, places, [shapes[name] for name in outside])
-            seen = {self.inside[name] for name in visible}
-            self.compiled = compile_loop(backend, options or EngineOptions(), loop, seen)
+            member_shapes = [member.shape for member in self.members]
+            places = [member.operands for member in self.members]
+            loop = LoopNodes(members, member_shapes, places, [shapes[name] for name in outside])
+            visible_positions = {self.inside[name] for name in visible}
+            self.compiled = compile_loop(backend, options or EngineOptions(), loop, visible_positions)
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -125,12 +130,12 @@ class Loop(Node):
 
     def sole_products(self, of_member: Callable[[Node], Mapping[int, int]]) -> dict[int, int]:
         """The numbers that a function gives for operands of members, by operand of the loop that has no other use."""
-        uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
+        uses = Counter(at for member in self.members for in_loop, at in member.operands if not in_loop)
         numbers = {}
         for member in self.members:
             for k, number in of_member(member.node).items():
-                inside, at = member.operands[k]
-                if not inside and uses[at] == 1 and not self.framed[at]:
+                in_loop, at = member.operands[k]
+                if not in_loop and uses[at] == 1 and not self.framed[at]:
                     numbers[at] = number
         return numbers
 
@@ -138,17 +143,17 @@ class Loop(Node):
         """For each operand what its gradient reads; None if it has none."""
         reads: set[int] = set()
         dead: set[int] = set()
-        whole = False
+        without_gradient = False
         for member in self.members:
-            for k, (inside, position) in enumerate(member.operands):
-                wanted = member.node.gradient_reads(k)
-                whole |= wanted is None and inside
-                if wanted is None and not inside:
+            for k, (in_loop, position) in enumerate(member.operands):
+                operand_reads = member.node.gradient_reads(k)
+                without_gradient |= operand_reads is None and in_loop
+                if operand_reads is None and not in_loop:
                     dead.add(position)
-                places = [member.operands[read] for read in wanted or () if isinstance(read, int)]
+                places = [member.operands[read] for read in operand_reads or () if isinstance(read, int)]
                 reads.update(at for is_inside, at in places if not is_inside)
-        count = 1 + max((at for m in self.members for inside, at in m.operands if not inside), default=-1)
-        return [None if whole or k in dead else tuple(sorted(reads)) for k in range(count)]
+        count = 1 + max((at for m in self.members for in_loop, at in m.operands if not in_loop), default=-1)
+        return [None if without_gradient or k in dead else tuple(sorted(reads)) for k in range(count)]
 
     def gradient_reads(self, k: int) -> tuple[int | str, ...] | None:
         return self._reads[k]
@@ -163,12 +168,8 @@ class Loop(Node):
     # ---- forward
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
-        sequences = self._sequences(run)
+        sequences = self.sequences(run)
         self._received.clear()
-        if self.compiled is not None:
-            versions = [node.version if node.is_stored else None for node in self.operands]
-            self.compiled.forward(run, inputs, versions, sequences)
-            return
         self._allocate(run, sequences)
         bound = self._bound_forward(inputs, sequences)
         readers = self._readers(run, sequences)
@@ -188,15 +189,18 @@ class Loop(Node):
     def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
-    def _sequences(self, run: Run) -> Sequences:
-        return self.delays[0].node.sequences(run)
+    def sequences(self, run: Run) -> Sequences:
+        """The sequences of a pass. Raises ModelError without them."""
+        delay = self.delays[0].node
+        assert isinstance(delay, DelayNode)
+        return delay.sequences(run)
 
     def _time(self, sequences: Sequences) -> range:
         steps = range(sequences.num_steps)
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
     def _run_of(self, run: Run, t: int, sequences: Sequences) -> Run:
-        return replace(run, first_column=t * sequences.num_slots) if self.reads_run and t else run
+        return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
 
     def _allocate(self, run: Run, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""
@@ -213,9 +217,9 @@ class Loop(Node):
     def _operands(self, member: Member, inputs: Sequence[Any], columns: slice | None) -> list[Any]:
         """The operands of all steps, or of the columns of one step."""
         arrays = []
-        for inside, position in member.operands:
-            array = self.members[position].value if inside else inputs[position]
-            cut = columns is not None and array is not None and (inside or self.framed[position])
+        for in_loop, position in member.operands:
+            array = self.members[position].value if in_loop else inputs[position]
+            cut = columns is not None and array is not None and (in_loop or self.framed[position])
             arrays.append(array[:, columns] if cut else array)
         return arrays
 
@@ -237,34 +241,30 @@ class Loop(Node):
     def receive(self, name: str, gradient: Any) -> None:
         """Take the gradient with respect to a member from its users outside."""
         position = self.inside[name]
-        mine = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
-        mine[...] = gradient
+        member_gradient = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
+        member_gradient[...] = gradient
         self._received.add(position)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
-        sequences = self._sequences(run)
-        if self.compiled is not None:
-            self.compiled.backward(run, inputs, sequences, self._received, into)
-            self._received.clear()
-            return
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+        sequences = self.sequences(run)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
-        bound = self._bound_backward(inputs, sequences, delayed, into)
+        bound = self._bound_backward(inputs, sequences, delayed, grads)
         readers = self._readers(run, sequences)
         for t in reversed(self._time(sequences)):
             now = self._run_of(run, t, sequences)
-            for backward, gradient, operands, mine, inner, work in bound.steps[t]:
+            for backward, gradient, operands, member_value, inner, work in bound.steps[t]:
                 inner.reset()
-                backward(now, gradient, operands, mine, inner, **work)
+                backward(now, gradient, operands, member_value, inner, **work)
             for reader in readers:
                 reader.add_gradient(t)
         for member in self.computed:
-            self._backward_outside(run, member, inputs, into)
+            self._backward_outside(run, member, inputs, grads)
         self._received.clear()
 
     def _bound_backward(
-        self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: GradientTargets
+        self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], grads: GradientTargets
     ) -> "_Bound":
         """For each step the calls that compute the gradients inside: users before operands, without delays."""
         arrays = [*inputs, *(matrix for member in self.members for matrix in (member.value, member.gradient))]
@@ -276,42 +276,48 @@ class Loop(Node):
                 touched = delayed | received
                 for member in reversed(self.computed):
                     targets = [
-                        self.members[at].gradient[:, columns] if inside else None for inside, at in member.operands
+                        self.members[at].gradient[:, columns] if in_loop else None for in_loop, at in member.operands
                     ]
                     # An operand that occurs twice has one gradient: the same object.
-                    first = {at: k for k, (inside, at) in reversed(list(enumerate(member.operands))) if inside}
-                    targets = [targets[first[at]] if inside else None for inside, at in member.operands]
+                    first = {at: k for k, (in_loop, at) in reversed(list(enumerate(member.operands))) if in_loop}
+                    targets = [targets[first[at]] if in_loop else None for in_loop, at in member.operands]
                     if not first:
                         continue
-                    fresh = [inside and at not in touched for inside, at in member.operands]
+                    fresh = [in_loop and at not in touched for in_loop, at in member.operands]
                     touched |= first.keys()
-                    rows = self._rows(member, into)
-                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
-                    work, operands = member.workspace(columns), self._operands(member, inputs, columns)
-                    mine = member.value[:, columns]
-                    step.append((member.node.backward, member.gradient[:, columns], operands, mine, inner, work))
+                    rows = self._rows(member, grads)
+                    inner = GradientTargets(
+                        grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels
+                    )
+                    work = member.workspace(columns)
+                    operands = self._operands(member, inputs, columns)
+                    member_value = member.value[:, columns]
+                    step.append(
+                        (member.node.backward, member.gradient[:, columns], operands, member_value, inner, work)
+                    )
                 steps.append(step)
             self._backward = _Bound(arrays, sequences.num_slots, received, steps)
         return self._backward
 
-    def _rows(self, member: Member, into: GradientTargets) -> list[int]:
-        return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
+    def _rows(self, member: Member, grads: GradientTargets) -> list[int]:
+        return [self.members[at].shape.rows if in_loop else grads.rows[at] for in_loop, at in member.operands]
 
-    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: GradientTargets) -> None:
+    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], grads: GradientTargets) -> None:
         """Add a member's contribution to the gradients of operands outside, from all steps at once."""
-        targets = [None if inside else into.targets[at] for inside, at in member.operands]
+        targets = [None if in_loop else grads.targets[at] for in_loop, at in member.operands]
         if all(target is None for target in targets):
             return
-        fresh, taken = [], {}
+        fresh = []
+        fresh_by_operand = {}
         for (_, at), target in zip(member.operands, targets):
-            if target is not None and at not in taken:
-                taken[at] = into.take_fresh(at)
-            fresh.append(taken.get(at, False) if target is not None else False)
-        rows = self._rows(member, into)
-        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=rows, kernels=into.kernels)
-        for k, (inside, at) in enumerate(member.operands):
-            if not inside and at in into.routes:
-                inner.routes[k] = into.routes[at]
+            if target is not None and at not in fresh_by_operand:
+                fresh_by_operand[at] = grads.take_fresh(at)
+            fresh.append(fresh_by_operand.get(at, False) if target is not None else False)
+        rows = self._rows(member, grads)
+        inner = GradientTargets(grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels)
+        for k, (in_loop, at) in enumerate(member.operands):
+            if not in_loop and at in grads.routes:
+                inner.routes[k] = grads.routes[at]
         operands = self._operands(member, inputs, None)
         member.node.backward(run, member.gradient, operands, member.value, inner, **member.workspace())
 
@@ -338,14 +344,15 @@ class LoopOutput(Node):
 
     def __init__(self, loop: Loop, name: str) -> None:
         super().__init__(name, [loop])
+        self.loop = loop
         self.position = loop.inside[name]
 
     def infer_shape(self, loop: Shape) -> Shape:
-        return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
+        return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        out[...] = self.operands[0].value_of(self.position)
+        out[...] = self.loop.value_of(self.position)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
-        self.operands[0].receive(self.name, grad)
-        into.add(0, lambda out: out.fill(0))
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+        self.loop.receive(self.name, grad)
+        grads.add(0, lambda out: out.fill(0))

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from acoustic.nodes.base import Node, Shape
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node
 from acoustic.nodes.element_products import DiagTimes, ElementTimes
 from acoustic.nodes.elementwise import Negate, RectifiedLinear, Sigmoid, Tanh
 from acoustic.nodes.products import Times
@@ -57,8 +58,8 @@ class LoopNodes:
 
     def shape(self, place: Place) -> Shape:
         """The shape of a node or an operand."""
-        inside, at = place
-        return (self.shapes if inside else self.outside)[at]
+        in_loop, at = place
+        return (self.shapes if in_loop else self.outside)[at]
 
 
 @dataclass
@@ -110,14 +111,14 @@ class Plan:
     num_constants: int = 0
 
     def row_of(self, place: Place) -> int:
-        inside, at = place
-        return self.rows[at] if inside else self.framed[at]
+        in_loop, at = place
+        return self.rows[at] if in_loop else self.framed[at]
 
     @property
     def products(self) -> list[Product]:
         """All of them."""
-        inside = [one for segment in self.segments for one in segment if isinstance(one, Product)]
-        return self.before + inside
+        inner_products = [step for segment in self.segments for step in segment if isinstance(step, Product)]
+        return self.before + inner_products
 
 
 def plan_loop(loop: LoopNodes, visible: Collection[int]) -> Plan | None:
@@ -133,9 +134,12 @@ class _Planner:
     """Makes the plan of a loop; see plan_loop."""
 
     def __init__(self, loop: LoopNodes, visible: Collection[int]) -> None:
-        self.loop, self.nodes, self.operands, self.outside = loop, loop.nodes, loop.operands, loop.outside
+        self.loop = loop
+        self.nodes = loop.nodes
+        self.operands = loop.operands
+        self.outside = loop.outside
         self.computed = [position for position, node in enumerate(loop.nodes) if not node.delay]
-        self.uses = Counter(place for places in loop.operands for place in places)
+        self.uses = Counter(operand for places in loop.operands for operand in places)
         self.kept = set(visible) | {delay.source for delay in loop.delays}
         self.inner_sums: set[int] = set()  # the sums whose terms belong to another sum
         self.terms = {position: self._terms(position) for position in self.computed if self._is_sum(position)}
@@ -144,15 +148,22 @@ class _Planner:
     # ---- kinds of nodes
 
     def is_known(self, position: int) -> bool:
-        node, places = self.nodes[position], self.operands[position]
+        node = self.nodes[position]
+        places = self.operands[position]
         if type(node) is Times:
-            (inside, at), (common, other) = places
-            return not inside and not self._has_frames((inside, at)) and (common or self._has_frames((common, other)))
+            (in_loop, at), (second_in_loop, second_at) = places
+            return (
+                not in_loop
+                and not self._has_frames((in_loop, at))
+                and (second_in_loop or self._has_frames((second_in_loop, second_at)))
+            )
         if type(node) not in (*SUMS, *ELEMENT_PRODUCTS, *ACTIVATIONS, Negate):
             return False
-        below = [self.loop.shape(place) for place in places]
-        columns = sum(shape.cols == 1 for shape in below)
-        fits = all(shape.rows == self.loop.shapes[position].rows and shape.cols in (None, 1) for shape in below)
+        operand_shapes = [self.loop.shape(operand) for operand in places]
+        columns = sum(shape.cols == 1 for shape in operand_shapes)
+        fits = all(
+            shape.rows == self.loop.shapes[position].rows and shape.cols in (None, 1) for shape in operand_shapes
+        )
         return fits and columns <= (type(node) in (Plus, *ELEMENT_PRODUCTS))
 
     def _has_frames(self, place: Place) -> bool:
@@ -166,20 +177,20 @@ class _Planner:
 
     def _is_inner(self, place: Place) -> bool:
         """Whether a value of the loop has a single reader and is not kept."""
-        inside, at = place
-        return inside and not self.nodes[at].delay and at not in self.kept and self.uses[place] == 1
+        in_loop, at = place
+        return in_loop and not self.nodes[at].delay and at not in self.kept and self.uses[place] == 1
 
     def _terms(self, position: int) -> list[tuple[Place, bool]]:
         """The terms of a sum, with those of inner sums, and whether each is subtracted."""
-        found = []
-        for side, place in enumerate(self.operands[position]):
+        terms = []
+        for side, operand in enumerate(self.operands[position]):
             minus = side == 1 and type(self.nodes[position]) is Minus
-            if not minus and self._is_inner(place) and self._is_sum(place[1]):
-                self.inner_sums.add(place[1])
-                found += self._terms(place[1])
+            if not minus and self._is_inner(operand) and self._is_sum(operand[1]):
+                self.inner_sums.add(operand[1])
+                terms += self._terms(operand[1])
             else:
-                found.append((place, minus))
-        return found
+                terms.append((operand, minus))
+        return terms
 
     # ---- the plan
 
@@ -189,7 +200,8 @@ class _Planner:
         self._place()
         started = {plan.rows[home] for home, _ in plan.copied.values()}
         for position in self.computed:
-            (_, parameter), operand = self.operands[position][0], self.operands[position][-1]
+            _, parameter = self.operands[position][0]
+            operand = self.operands[position][-1]
             if self._is_product(position) and not operand[0]:
                 home = self.home.get(position, position)
                 plan.before.append(Product(position, parameter, operand, home, plan.rows[home] in started))
@@ -201,28 +213,30 @@ class _Planner:
         """Find the products that are computed in the rows of a sum, and the operands that are copied there."""
         self.terms = {position: terms for position, terms in self.terms.items() if position not in self.inner_sums}
         for position, terms in self.terms.items():
-            for place, minus in terms:
-                inside, at = place
+            for operand, minus in terms:
+                in_loop, at = operand
                 if minus:
                     continue
-                if self._is_inner(place) and (self._is_product(at) or type(self.nodes[at]) in ELEMENT_PRODUCTS):
+                if self._is_inner(operand) and (self._is_product(at) or type(self.nodes[at]) in ELEMENT_PRODUCTS):
                     self.home[at] = position
-                elif not inside and self._has_frames(place) and self.uses[place] == 1:
+                elif not in_loop and self._has_frames(operand) and self.uses[operand] == 1:
                     twice = any(home == position for home, _ in self.result.copied.values())
                     self.result.copied[at] = (position, twice)
 
     def _place(self) -> None:
         """Assign rows to nodes and operands, and offsets to columns."""
-        plan, count = self.result, 0
+        plan = self.result
+        count = 0
         parts = self.home.keys() | self.inner_sums
         for position, node in enumerate(self.nodes):
             if position in parts:
                 continue
-            below = self.operands[position][0]
-            if type(node) in ACTIVATIONS and self._is_inner(below) and self._may_be_overwritten(below[1]):
-                plan.rows[position] = plan.rows[below[1]]
+            operand = self.operands[position][0]
+            if type(node) in ACTIVATIONS and self._is_inner(operand) and self._may_be_overwritten(operand[1]):
+                plan.rows[position] = plan.rows[operand[1]]
                 continue
-            plan.rows[position], count = count, count + self.loop.shapes[position].rows
+            plan.rows[position] = count
+            count = count + self.loop.shapes[position].rows
         for position, home in self.home.items():
             plan.rows[position] = plan.rows[home]
         for at, (home, _) in plan.copied.items():
@@ -230,14 +244,16 @@ class _Planner:
         for position in self.computed:
             if self._is_product(position):
                 continue
-            for inside, at in self.operands[position]:
-                if inside or at in plan.framed or at in plan.columns:
+            for in_loop, at in self.operands[position]:
+                if in_loop or at in plan.framed or at in plan.columns:
                     continue
                 rows = self.outside[at].rows
                 if self.outside[at].has_frames:
-                    plan.framed[at], count = count, count + rows
+                    plan.framed[at] = count
+                    count = count + rows
                 else:
-                    plan.columns[at], plan.num_constants = plan.num_constants, plan.num_constants + rows
+                    plan.columns[at] = plan.num_constants
+                    plan.num_constants += rows
         plan.num_rows = count
 
     def _may_be_overwritten(self, position: int) -> bool:
@@ -246,22 +262,27 @@ class _Planner:
 
     def _order(self, started: set[int]) -> None:
         """Order the steps: all elementwise nodes that can be computed, then all products, and so on."""
-        plan, made_before = self.result, {product.position for product in self.result.before}
+        plan = self.result
+        made_before = {product.position for product in self.result.before}
         done = {position for position, node in enumerate(self.nodes) if node.delay} | made_before | self.inner_sums
         products = [p for p in self.computed if self._is_product(p) and p not in made_before]
-        left = [p for p in self.computed if not self._is_product(p) and p not in self.inner_sums and p not in self.home]
-        while left or products:
-            operations: list[Segment] = []
-            waiting, before = [], len(left)
-            for position in left:  # operands come before users
-                if all(not inside or at in done for inside, at in self._sources(position)):
+        remaining = [
+            p for p in self.computed if not self._is_product(p) and p not in self.inner_sums and p not in self.home
+        ]
+        while remaining or products:
+            operations: list[Operation] = []
+            waiting = []
+            before = len(remaining)
+            for position in remaining:  # operands come before users
+                if all(not in_loop or at in done for in_loop, at in self._sources(position)):
                     operations += self._operations(position, started)
                     done.add(position)
                 else:
                     waiting.append(position)
             if operations:
                 plan.segments.append(operations)
-            left, groups = waiting, {}
+            remaining = waiting
+            groups: dict[Place, list[Product]] = {}
             for position in products:
                 (_, parameter), operand = self.operands[position]
                 if operand[1] in done:
@@ -271,43 +292,44 @@ class _Planner:
                     groups.setdefault(operand, []).append(Product(position, parameter, operand, home, keep))
             if not groups and len(waiting) == before:
                 raise RuntimeError("a loop that no order of its nodes computes")  # instead of an endless loop
-            made = {product.position for group in groups.values() for product in group}
+            multiplied = {product.position for group in groups.values() for product in group}
             plan.segments += groups.values()
-            done |= made
-            products = [position for position in products if position not in made]
+            done |= multiplied
+            products = [position for position in products if position not in multiplied]
 
     def _sources(self, position: int) -> list[Place]:
         """The values that a node needs."""
         if position not in self.terms:
             return list(self.operands[position])
-        found = []
-        for place, _ in self.terms[position]:
-            part = place[0] and place[1] in self.home and not self._is_product(place[1])
-            found += self.operands[place[1]] if part else [place]
-        return found
+        sources: list[Place] = []
+        for operand, _ in self.terms[position]:
+            part = operand[0] and operand[1] in self.home and not self._is_product(operand[1])
+            sources += self.operands[operand[1]] if part else [operand]
+        return sources
 
     def _operations(self, position: int, started: set[int]) -> list[Operation]:
         """The operations that compute a node after the products among its terms."""
-        node, places = self.nodes[position], self.operands[position]
+        node = self.nodes[position]
+        places = self.operands[position]
         if position not in self.terms:
             code = ACTIVATIONS.get(type(node), NEGATE)
             return [self._product_of(position, position) if len(places) == 2 else Operation(code, position, places[0])]
-        found = []
-        for place, minus in self.terms[position]:
-            inside, at = place
-            if self.home.get(at) == position and inside:
+        operations = []
+        for operand, minus in self.terms[position]:
+            in_loop, at = operand
+            if self.home.get(at) == position and in_loop:
                 if not self._is_product(at):
-                    found.append(self._product_of(at, position))
-            elif not self._has_frames(place):
-                found.append(Operation(COLUMN, position, place))
-            elif inside or at not in self.result.copied:
-                found.append(Operation(NEGATE if minus else COPY, position, place))
+                    operations.append(self._product_of(at, position))
+            elif not self._has_frames(operand):
+                operations.append(Operation(COLUMN, position, operand))
+            elif in_loop or at not in self.result.copied:
+                operations.append(Operation(NEGATE if minus else COPY, position, operand))
         # Columns come last: a column is then added to other terms, or is the only term.
-        found.sort(key=lambda operation: operation.code == COLUMN)
-        for operation in found:
+        operations.sort(key=lambda operation: operation.code == COLUMN)
+        for operation in operations:
             operation.keep = self.result.rows[position] in started
             started.add(self.result.rows[position])
-        return found
+        return operations
 
     def _product_of(self, position: int, home: int) -> Operation:
         """The element product at a position, computed in the rows of `home`."""

@@ -19,7 +19,10 @@ class DelayReader:
     """
 
     def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run) -> None:
-        self.xp, self.sequences, self.member, self.node = run.xp, sequences, member, member.node
+        self.xp = run.xp
+        self.sequences = sequences
+        self.member = member
+        self.node = member.node
         self.source = source
         self.delay = member.node.delay
         self.columns = steps_of(sequences)
@@ -27,7 +30,9 @@ class DelayReader:
         self.all, self.any = (flags.tolist() for flags in (self.usable.all(axis=1), self.usable.any(axis=1)))
         self.default = member.node.settings["defaultHiddenActivity"]
         rows = member.shape.rows
-        self.before = sequences.held(self.node.name, rows, self.delay, member.value) if self.delay > 0 else None
+        self.before: Any = None
+        if self.delay > 0:
+            self.before = sequences.held(self.node.name, rows, self.delay, member.value)
 
     def read(self, t: int) -> None:
         """Compute the delay's value of step t."""
@@ -51,7 +56,8 @@ class DelayReader:
         past = t - self.delay
         if past < 0 or not self.any[t]:
             return
-        gradient, target = self.member.gradient[:, self.columns[t]], self.source.gradient[:, self.columns[past]]
+        gradient = self.member.gradient[:, self.columns[t]]
+        target = self.source.gradient[:, self.columns[past]]
         if not self.all[t]:
             gradient = gradient * self.usable[t]
         self.xp.add(target, gradient, out=target)

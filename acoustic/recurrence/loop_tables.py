@@ -27,51 +27,55 @@ class Tables:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
+        self.inside = [step for segment in plan.segments for step in segment if isinstance(step, Product)]
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
     def forward(self) -> Table:
         """The tables of the forward pass."""
-        segments, operations = [], []
+        segments = []
+        operations: list[tuple[int, ...]] = []
         for segment in self.plan.segments:
             if isinstance(segment[0], Product):
                 first = self._position[segment[0].position]
                 segments.append((PRODUCTS, first, first + len(segment)))
             else:
                 segments.append((OPERATIONS, len(operations), len(operations) + len(segment)))
-                operations += [(*self._operation(one), int(one.keep), 0) for one in segment]
+                operations += [(*self._operation(operation), int(operation.keep), 0) for operation in segment]
         return Table(_table(segments, 3), _table(operations, 7), *self._products(False, {}))
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
         """Code, first rows of result and operands, number of rows."""
-        starts = [0 if place is None else self._start(place) for place in (operation.x, operation.y)]
+        starts = [0 if operand is None else self._start(operand) for operand in (operation.x, operation.y)]
         return operation.code, self.plan.rows[operation.out], *starts, self.plan.loop.shapes[operation.out].rows
 
     def _start(self, place: Place) -> int:
-        inside, at = place
-        return self.plan.columns[at] if not inside and at in self.plan.columns else self.plan.row_of(place)
+        in_loop, at = place
+        return self.plan.columns[at] if not in_loop and at in self.plan.columns else self.plan.row_of(place)
 
     def backward(self, touched: Collection[int]) -> Table:
         """The tables of the backward pass; touched: nodes whose gradient is not empty when a step begins."""
-        seen = {self.plan.rows[position] for position in touched}
-        segments, operations, keeps = [], [], {}
+        written_rows = {self.plan.rows[position] for position in touched}
+        segments = []
+        operations: list[tuple[int, ...]] = []
+        keeps = {}
         for segment in reversed(self.plan.segments):
             if isinstance(segment[0], Product):
                 first = self._position[segment[0].position]
                 segments.append((PRODUCTS, first, first + len(segment)))
                 row = self.plan.row_of(segment[0].operand)
                 for product in segment:
-                    keeps[product.position] = row in seen
-                    seen.add(row)
+                    keeps[product.position] = row in written_rows
+                    written_rows.add(row)
                 continue
             start = len(operations)
             for operation in reversed(segment):
-                numbers, whats = self._operation(operation), [SKIP, SKIP]
-                for side, place in ((1, operation.y), (0, operation.x)):  # the order of the kernel
-                    if place is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
+                numbers = self._operation(operation)
+                whats = [SKIP, SKIP]
+                for side, operand in ((1, operation.y), (0, operation.x)):  # the order of the kernel
+                    if operand is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
                         continue
-                    whats[side] = ADD if self._start(place) in seen else WRITE
-                    seen.add(self._start(place))
+                    whats[side] = ADD if self._start(operand) in written_rows else WRITE
+                    written_rows.add(self._start(operand))
                 operations.append((*numbers, *whats))
             segments.append((OPERATIONS, start, len(operations)))
         return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
@@ -83,26 +87,30 @@ class Tables:
         """
         rows: list[tuple[int, ...]] = []
         for product in self.inside:
-            m, k = self.plan.loop.shapes[product.home].rows, self.plan.loop.shape(product.operand).rows
+            m = self.plan.loop.shapes[product.home].rows
+            k = self.plan.loop.shape(product.operand).rows
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
             if backward:
-                ends, (m, k) = ends[::-1], (k, m)
+                ends = ends[::-1]
+                m, k = (k, m)
             keep = keeps[product.position] if backward else product.keep
             rows.append((0, 0, 0, m, k, *ends, keep))
         order = list(range(len(rows)))
         for segment in self.plan.segments:
-            turned = [self._position[one.position] for one in reversed(segment) if isinstance(one, Product)]
+            turned = [self._position[product.position] for product in reversed(segment) if isinstance(product, Product)]
             # Products that add to the same rows may do so in any order, but the first one writes.
-            left: dict[int, list[int]] = {}
+            keep_flags: dict[int, list[int]] = {}
             for position in reversed(turned):
-                left.setdefault(rows[position][-2], []).append(rows[position][-1])
-            rows += [(*rows[position][:-1], left[rows[position][-2]].pop(0)) for position in turned]
+                keep_flags.setdefault(rows[position][-2], []).append(rows[position][-1])
+            rows += [(*rows[position][:-1], keep_flags[rows[position][-2]].pop(0)) for position in turned]
             order += turned
         return _table(rows, 8), order
 
     def delays(self, num_slots: int) -> np.ndarray:
         """The table of delays. `before` holds, delay after delay, the values of as many steps as each one delays."""
-        delays, rows, start = self.plan.loop.delays, [], 0
+        delays = self.plan.loop.delays
+        rows = []
+        start = 0
         kinds = sorted({delay.steps for delay in delays})
         for delay in delays:
             ends = self.plan.rows[delay.source], self.plan.rows[delay.position]
@@ -115,5 +123,5 @@ class Tables:
         return _table([(self.plan.rows[at], self.plan.loop.shapes[at].rows) for at in positions], 2)
 
 
-def _table(rows: Sequence[tuple], width: int) -> np.ndarray:
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> np.ndarray:
     return np.array(rows, np.int64).reshape(len(rows), width)

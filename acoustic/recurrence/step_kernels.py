@@ -39,6 +39,7 @@ from acoustic.recurrence.panel_products import multiply_panels
 from acoustic.runtime.call_registry import matrix, numbers, table, table_calls, usable_steps, vector
 from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.memory import PLAIN
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 NUMBER_BYTES = 4
@@ -56,7 +57,7 @@ class LoopTables(NamedTuple):
 
 
 @inline
-def copy(out, x):
+def copy(out: Array, x: Array) -> None:
     """out[:] = x, which numba would compile with a check of shapes that takes two seconds to compile."""
     for i in range(out.shape[0]):
         out[i] = x[i]
@@ -66,30 +67,32 @@ def copy(out, x):
 
 
 @inline
-def add(out, x, keep):
+def add(out: Array, x: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = x[i] + (out[i] if keep else ZERO)
 
 
 @inline
-def subtract(out, x, keep):
+def subtract(out: Array, x: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = (out[i] if keep else ZERO) - x[i]
 
 
 @inline
-def add_product(out, x, y, keep):
+def add_product(out: Array, x: Array, y: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = x[i] * y[i] + (out[i] if keep else ZERO)
 
 
 @loop
-def operate(values, constants, operations, first, last):
+def operate(values: Array, constants: Array, operations: Array, first: int, last: int) -> None:
     """Apply the operations to some columns."""
     for column in range(first, last):
         frame = values[column]
         for k in range(operations.shape[0]):
-            code, rows, keep = operations[k, 0], operations[k, 4], operations[k, 5]
+            code = operations[k, 0]
+            rows = operations[k, 4]
+            keep = operations[k, 5]
             out = frame[operations[k, 1] : operations[k, 1] + rows]
             source = constants if code == COLUMN else frame
             x = source[operations[k, 2] : operations[k, 2] + rows]
@@ -112,7 +115,7 @@ def operate(values, constants, operations, first, last):
 
 
 @inline
-def activation_gradient(code, out, grad, value, keep):
+def activation_gradient(code: int, out: Array, grad: Array, value: Array, keep: bool) -> None:
     """out (+)= grad f'(x), computed from the value f(x); out may be grad."""
     for i in range(out.shape[0]):
         if code == SIGMOID:
@@ -125,14 +128,19 @@ def activation_gradient(code, out, grad, value, keep):
 
 
 @loop
-def operate_backward(gradients, values, constants, sums, operations, first, last):
+def operate_backward(
+    gradients: Array, values: Array, constants: Array, sums: Array, operations: Array, first: int, last: int
+) -> None:
     """Compute the gradients of some columns, and add to those of the constants, sums."""
     for column in range(first, last):
-        frame, grads = values[column], gradients[column]
+        frame = values[column]
+        grads = gradients[column]
         for k in range(operations.shape[0]):
-            code, rows = operations[k, 0], operations[k, 4]
+            code = operations[k, 0]
+            rows = operations[k, 4]
             grad = grads[operations[k, 1] : operations[k, 1] + rows]
-            a, b = operations[k, 2], operations[k, 3]
+            a = operations[k, 2]
+            b = operations[k, 3]
             if code == COLUMN:
                 add(sums[a : a + rows], grad, True)
                 continue
@@ -142,7 +150,8 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
                 add_product(grads[b : b + rows], grad, frame[a : a + rows], operations[k, 6] == ADD)
             if operations[k, 5] == SKIP:
                 continue
-            out, keep = grads[a : a + rows], operations[k, 5] == ADD
+            out = grads[a : a + rows]
+            keep = operations[k, 5] == ADD
             if code == COPY:
                 add(out, grad, keep)
             elif code == NEGATE:
@@ -158,24 +167,35 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
 
 
 @loop
-def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
+def read_delays(
+    values: Array,
+    before: Array,
+    delays: Array,
+    defaults: Array,
+    usable: Array,
+    step: int,
+    slots: int,
+    first: int,
+    last: int,
+) -> None:
     """Fill the values of the delays at one step; usable (D, T, S): whether there is a value."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, start, distance, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
             out = values[step * slots + slot, row : row + rows]
+            # No value is known before the beginning of a sequence; before that of the minibatch it is held.
             if not usable[kind, step, slot]:
                 out[:] = defaults[k]
             elif past >= 0:
                 copy(out, values[past * slots + slot, source : source + rows])
             else:
-                there = start + (step * slots + slot) * distance
-                copy(out, before[there : there + rows])
+                offset = start + (step * slots + slot) * distance
+                copy(out, before[offset : offset + rows])
 
 
 @loop
-def add_delayed(gradients, delays, usable, step, slots, first, last):
+def add_delayed(gradients: Array, delays: Array, usable: Array, step: int, slots: int, first: int, last: int) -> None:
     """Add the gradients of the delays at one step to those of the steps that they were read from."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, _, _, kind = delays[k]
@@ -187,12 +207,14 @@ def add_delayed(gradients, delays, usable, step, slots, first, last):
 
 
 @compiled
-def multiply(functions, product, matrix, first, last):
+def multiply(functions: Array, product: Array, matrix: Array, first: int, last: int) -> None:
     """Compute one product of a step, from rows of some columns to other rows."""
     address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
-    b, c, n = start + NUMBER_BYTES * row, start + NUMBER_BYTES * out, last - first
+    b = start + NUMBER_BYTES * row
+    c = start + NUMBER_BYTES * out
+    n = last - first
     if m == 0:
         return
     if lies == PANELS:
@@ -209,7 +231,16 @@ def multiply(functions, product, matrix, first, last):
 
 
 @compiled
-def loop_forward(functions, values, constants, tables, defaults, usable, before, place):
+def loop_forward(
+    functions: Array,
+    values: Array,
+    constants: Array,
+    tables: LoopTables,
+    defaults: Array,
+    usable: Array,
+    before: Array,
+    place: Array,
+) -> None:
     """Compute this thread's share of all steps, the last step first if the delays look ahead."""
     segments, products, operations, delays = tables
     slots, first, last = place
@@ -219,24 +250,38 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
         step = number if delays[0, 3] > 0 else steps - 1 - number
         turn = products[half:] if number % 2 else products[:half]
         read_delays(values, before, delays, defaults, usable, step, slots, first, last)
-        left, right = step * slots + first, step * slots + last
+        begin = step * slots + first
+        end = step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
-                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
+                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], begin, end)
                 continue
             for position in range(segments[k, 1], segments[k, 2]):
-                multiply(functions, turn[position], values, left, right)
+                multiply(functions, turn[position], values, begin, end)
 
 
 @compiled
-def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, place):
+def loop_backward(
+    functions: Array,
+    gradients: Array,
+    values: Array,
+    constants: Array,
+    sums: Array,
+    tables: LoopTables,
+    usable: Array,
+    zeroed: Array,
+    place: Array,
+) -> None:
     """Compute this thread's share of the gradients inside, in the opposite order; sums: those of the constants."""
     segments, products, operations, delays = tables
     slots, first, last = place
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
     for k in range(operations.shape[0]):
-        code, a, b, rows = operations[k, 0], operations[k, 2], operations[k, 3], operations[k, 4]
+        code = operations[k, 0]
+        a = operations[k, 2]
+        b = operations[k, 3]
+        rows = operations[k, 4]
         if code == COLUMN:
             sums[a : a + rows] = ZERO
         elif code == TIMES_COLUMN:
@@ -248,14 +293,15 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
     for number in range(steps):
         step = steps - 1 - number if delays[0, 3] > 0 else number
         turn = products[half:] if number % 2 else products[:half]
-        left, right = step * slots + first, step * slots + last
+        begin = step * slots + first
+        end = step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
                 part = operations[segments[k, 1] : segments[k, 2]]
-                operate_backward(gradients, values, constants, sums, part, left, right)
+                operate_backward(gradients, values, constants, sums, part, begin, end)
                 continue
             for position in range(segments[k, 1], segments[k, 2]):
-                multiply(functions, turn[position], gradients, left, right)
+                multiply(functions, turn[position], gradients, begin, end)
         add_delayed(gradients, delays, usable, step, slots, first, last)
 
 

@@ -9,6 +9,8 @@ from readers.errors import ConfigError
 
 VARIABLE = "ARGONAUT_ENGINE"  # environment variable with the default options
 FULL, PLAIN, TRACE, CHECK, NO = "full", "plain", "trace", "check", "no"
+OLDER = {"noreplay": "notables"}  # a name of version 0.1
+GONE = ("norowsplit",)  # what 0.1 could switch off, and no engine does any more
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,6 @@ class EngineOptions:
     buffer_sharing : bool
         Store values that are never needed at the same time in the same memory
         (acoustic/engine/planning/buffer_sharing.py).
-    branches : bool
-        Compute branches of the network at the same time, each node as soon as its operands are computed (CNTK book,
-        Algorithm 2.3). Off by default: with it, threads do not divide a minibatch, and buffers are not shared.
     trace : bool
         Print the operations of each pass, once for each number of columns, on standard error.
     check : bool
@@ -45,7 +44,6 @@ class EngineOptions:
     weight_panels: bool = True
     fusion: bool = True
     buffer_sharing: bool = True
-    branches: bool = False
     trace: bool = False
     check: bool = False
 
@@ -83,7 +81,7 @@ class EngineOptions:
         names = {NO + field.name.title().replace("_", ""): field.name for field in fields(cls) if field.default}
         switches = {name.lower(): (field, False) for name, field in names.items()}
         switches |= {name: (name, True) for name in (TRACE, CHECK)}
-        given = asked.split(":")
+        given = [OLDER.get(name, name) for name in asked.split(":") if name not in GONE]
         if not switches.keys() >= set(given):
             expected = f"{FULL}, {PLAIN} or names out of {', '.join((*names, TRACE, CHECK))}, joined by colons"
             raise ConfigError(f"{where}: engine={text}; expected {expected}")

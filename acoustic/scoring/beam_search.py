@@ -85,12 +85,19 @@ class BeamSearch:
         width: int = 8,
         max_length: int = 0,
     ) -> None:
-        self.network, self.backend, self.output = network, network.backend, network[output].name
-        self.class_scores, self.classes = _class_scores(network), classes
+        self.network = network
+        self.backend = network.backend
+        self.output = network[output].name
+        self.class_scores = _class_scores(network)
+        self.classes = classes
         if self.class_scores is not None:
             self._check_classes(network[self.class_scores].where, network.shapes[self.class_scores].rows)
-        self.begin, self.end, self.next_input = begin, end, np.asarray(next_input)
-        self.beam, self.width, self.max_length = beam, width, max_length
+        self.begin = begin
+        self.end = end
+        self.next_input = np.asarray(next_input)
+        self.beam = beam
+        self.width = width
+        self.max_length = max_length
         self.decoder = Engine(network, [output] if self.class_scores is None else [output, self.class_scores])
         self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
         if not self.sockets:
@@ -120,7 +127,8 @@ class BeamSearch:
     def __call__(self, matrices: Mapping[str, Any], layout: SequenceLayout) -> list[list[Hypothesis]]:
         """Return the hypotheses of every sequence of a minibatch of the encoder, slot after slot, the best first."""
         self.encoder.forward({name: matrices[name] for name in self.encoder.inputs}, layout=layout)
-        starts, ends = columns_of(layout.starts), columns_of(layout.ends)
+        starts = columns_of(layout.starts)
+        ends = columns_of(layout.ends)
         slots = np.repeat(np.arange(len(ends)), self.width)
         xp = self.backend.xp
         places = {True: xp.asarray(starts[slots]), False: xp.asarray(ends[slots])}
@@ -135,9 +143,10 @@ class BeamSearch:
             scores = self._step(values, words, first=step == 0)
             parents = np.arange(len(slots))
             for k, beam in enumerate(beams):
-                mine = slice(k * self.width, (k + 1) * self.width)
-                outputs, before = beam.advance(scores[:, mine], self.end)
-                words[mine], parents[mine] = self.next_input[outputs], before + mine.start
+                columns = slice(k * self.width, (k + 1) * self.width)
+                outputs, before = beam.advance(scores[:, columns], self.end)
+                words[columns] = self.next_input[outputs]
+                parents[columns] = before + columns.start
             if all(beam.done for beam in beams):
                 break
             self.decoder.reorder(parents.tolist())
@@ -146,13 +155,14 @@ class BeamSearch:
     def _step(self, values: dict[str, Any], words: np.ndarray, first: bool) -> np.ndarray:
         """Return log probabilities (V, S) of the words that follow `words` (S,)."""
         count = len(words)
-        here, none = np.arange(count), np.full(count, -1)
+        slots = np.arange(count)
+        none = np.full(count, -1)
         for socket in self.sockets:
-            socket.take(values[socket.name], here if first else none, here)
-        given: np.ndarray = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
-        given[words, here] = 1
+            socket.take(values[socket.name], slots if first else none, slots)
+        word_input: np.ndarray = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
+        word_input[words, slots] = 1
         no = np.zeros((1, count), bool)
-        self.decoder.forward({self.input: given}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
+        self.decoder.forward({self.input: word_input}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
         value = self._value(self.output)
         kind = self.network[self.output].type_name
         with np.errstate(divide="ignore"):
@@ -198,7 +208,9 @@ class _Beam:
     """The hypotheses of one sequence."""
 
     def __init__(self, width: int, beam: float, limit: int) -> None:
-        self.width, self.beam, self.limit = width, beam, limit
+        self.width = width
+        self.beam = beam
+        self.limit = limit
         self.live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
         self.finished: list[Hypothesis] = []
 
@@ -211,7 +223,8 @@ class _Beam:
 
         Returns the last word of each new hypothesis and the number of the hypothesis that it extends, (width,) each.
         """
-        outputs, parents = np.full(self.width, end), np.arange(self.width)
+        outputs = np.full(self.width, end)
+        parents = np.arange(self.width)
         if self.done:
             return outputs, parents
         total = scores[:, : len(self.live)] + np.array([score for _, score in self.live])
@@ -222,9 +235,10 @@ class _Beam:
         best = best[np.lexsort((best, -flat[best]))]
         threshold = flat[best[0]] - self.beam
         grown: list[tuple[tuple[int, ...], float]] = []
-        for rank, place in enumerate(best.tolist()):
-            word, parent = divmod(place, len(self.live))
-            words, score = self.live[parent][0], float(flat[place])
+        for rank, candidate in enumerate(best.tolist()):
+            word, parent = divmod(candidate, len(self.live))
+            words = self.live[parent][0]
+            score = float(flat[candidate])
             if score < threshold or (self.finished and score <= self.finished[0].score):
                 break
             if word == end:
@@ -232,7 +246,8 @@ class _Beam:
                     self.finished.append(Hypothesis(words, score, True))
                     self.finished.sort(key=lambda one: -one.score)
             elif len(grown) < self.width:
-                outputs[len(grown)], parents[len(grown)] = word, parent
+                outputs[len(grown)] = word
+                parents[len(grown)] = parent
                 grown.append(((*words, word), score))
         self.live = grown
         if grown and len(grown[0][0]) >= self.limit:

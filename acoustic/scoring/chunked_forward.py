@@ -58,9 +58,9 @@ def _forward(
     network = engine.network
     total = next(iter(matrices.values())).shape[1]
     values = {name: np.empty((network.shapes[name].rows, total), network.backend.dtype, order="F") for name in names}
-    for columns, kept, layout in parts:
+    for columns, num_kept, layout in parts:
         engine.forward({name: matrix[:, columns] for name, matrix in matrices.items()}, layout=layout)
         for name in names:
             value = network.backend.to_host(engine.value(name))
-            values[name][:, columns.start : columns.start + kept] = value[:, :kept]
+            values[name][:, columns.start : columns.start + num_kept] = value[:, :num_kept]
     return values

@@ -51,9 +51,14 @@ class FeatureFileScores:
         hint: str = "",
         note: Log = silent,
     ):
-        self.list, self.scorer, self.vectors = scp, scorer, vectors
-        self.name, self.num_outputs = scorer.source, scorer.num_outputs
-        self.ignores_mismatch, self.hint, self.note = ignores_mismatch, hint, note
+        self.list = scp
+        self.scorer = scorer
+        self.vectors = vectors
+        self.name = scorer.source
+        self.num_outputs = scorer.num_outputs
+        self.ignores_mismatch = ignores_mismatch
+        self.hint = hint
+        self.note = note
         self.side_files = SideFiles()
 
     def entries(self) -> list[ScpEntry]:

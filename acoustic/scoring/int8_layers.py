@@ -37,7 +37,8 @@ class Int8Weights:
         self.scales = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
         integers = np.rint(weights / self.scales[:, None])
         self.sums = integers.sum(axis=1).astype(np.float32)  # exact: below 2^24
-        self._loops, self._local = loops, threading.local()
+        self._loops = loops
+        self._local = threading.local()
         self._has_vnni = loops.has_vnni()
         self.num_bytes = -(-self.size // loops.QUAD) * loops.QUAD
         if self._has_vnni:
@@ -47,7 +48,8 @@ class Int8Weights:
 
     def _in_panels(self, integers: np.ndarray) -> np.ndarray:
         """The integers as (panels, k / 4, 64, 4), aligned to cache lines."""
-        panel, quad = self._loops.PANEL, self._loops.QUAD
+        panel = self._loops.PANEL
+        quad = self._loops.QUAD
         padded = np.zeros((-(-self.num_rows // panel) * panel, self.num_bytes), np.int8)
         padded[: self.num_rows, : self.size] = integers
         panels = padded.reshape(-1, panel, self.num_bytes // quad, quad).transpose(0, 2, 1, 3)
@@ -57,12 +59,12 @@ class Int8Weights:
 
     def multiply(self, values: np.ndarray, out: np.ndarray) -> None:
         """Compute out (T, m) = values (T, k) times the transposed weights, both float32 and in C order."""
-        found, scales, lowest, sums = self._memory(len(values))
-        self._loops.quantise(values, found, scales, lowest)
+        quantised, scales, lowest, sums = self._memory(len(values))
+        self._loops.quantise(values, quantised, scales, lowest)
         if self._has_vnni:
-            self._loops.multiply(self._panels, self.scales, self.sums, found, scales, lowest, sums, out)
+            self._loops.multiply(self._panels, self.scales, self.sums, quantised, scales, lowest, sums, out)
         else:
-            self.multiply_plainly(found, scales, lowest, out)
+            self.multiply_plainly(quantised, scales, lowest, out)
 
     def multiply_plainly(self, found: np.ndarray, scales: np.ndarray, lowest: np.ndarray, out: np.ndarray) -> None:
         """As the compiled `multiply`, for other processors: the same bits, in twice the time of float32."""
@@ -71,17 +73,17 @@ class Int8Weights:
 
     def _memory(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """This thread's memory for so many columns: bytes, scales, lowest values; and for sums."""
-        kept = getattr(self._local, "memory", None)
-        if kept is None or len(kept[0]) < count:
+        buffers = getattr(self._local, "memory", None)
+        if buffers is None or len(buffers[0]) < count:
             loops = self._loops
-            kept = self._local.memory = (
+            buffers = self._local.memory = (
                 aligned_zeros(count * self.num_bytes, np.uint8).reshape(count, self.num_bytes),
                 np.empty(count, np.float32),
                 np.empty(count, np.float32),
                 aligned_empty(loops.WIDE * loops.PANEL, np.int32).reshape(loops.WIDE, loops.PANEL),
             )
-        found, scales, lowest, sums = kept
-        return found[:count], scales[:count], lowest[:count], sums
+        quantised, scales, lowest, sums = buffers
+        return quantised[:count], scales[:count], lowest[:count], sums
 
 
 class Int8Times(Node):

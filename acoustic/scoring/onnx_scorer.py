@@ -72,17 +72,19 @@ class OnnxScorer(WindowScorer):
             frame_rows(self.source, window, window)
         require_onnxruntime(self.source)
         self._session = _open_session(self.source)
-        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
+        inputs = self._session.get_inputs()
+        outputs = self._session.get_outputs()
         if len(inputs) != 1:
-            found = ", ".join(one.name for one in inputs) or "none"
-            raise ModelError(f"{self.source}: inputs {found}; expected one")
-        names = [one.name for one in outputs]
+            input_names = ", ".join(node.name for node in inputs) or "none"
+            raise ModelError(f"{self.source}: inputs {input_names}; expected one")
+        names = [node.name for node in outputs]
         if output is None and len(names) != 1:
-            found = ", ".join(names) or "none"
-            raise ModelError(f"{self.source}: outputs {found}; expected one, or a name to choose it by")
+            output_names = ", ".join(names) or "none"
+            raise ModelError(f"{self.source}: outputs {output_names}; expected one, or a name to choose it by")
         if output is not None and output not in names:
             raise ModelError(f"{self.source}: no output {output!r}; expected one of {', '.join(names)}")
-        self.output, self._input = output or names[0], inputs[0].name
+        self.output = output or names[0]
+        self._input = inputs[0].name
         self._dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}.get(inputs[0].type)
         shape = inputs[0].shape
         if self._dtype is None or len(shape) != 2 or not isinstance(shape[1], int) or isinstance(shape[0], int):
@@ -140,16 +142,20 @@ class OnnxScorer(WindowScorer):
     def _run(self, rows: np.ndarray) -> np.ndarray:
         """Return the output of the model (frames, outputs) for rows (frames, window * dim)."""
         try:
-            found = self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
+            values = self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
         except Exception as fault:  # the exceptions of onnxruntime have no common base
             raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {_first_line(fault)}") from fault
         what = f"{self.source}: {self.output!r} of {len(rows)} frames is"
-        if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
-            kind = getattr(found, "dtype", type(found).__name__)
+        if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+            kind = getattr(values, "dtype", type(values).__name__)
             raise ModelError(f"{what} {kind}; expected floating-point numbers")
-        if found.ndim != 2 or len(found) != len(rows) or not 0 < found.shape[1] == (self.num_outputs or found.shape[1]):
-            raise ModelError(f"{what} {found.shape}; expected (frames, outputs)")
-        return found
+        if (
+            values.ndim != 2
+            or len(values) != len(rows)
+            or not 0 < values.shape[1] == (self.num_outputs or values.shape[1])
+        ):
+            raise ModelError(f"{what} {values.shape}; expected (frames, outputs)")
+        return values
 
 
 def _open_session(path: str) -> Any:
@@ -176,10 +182,10 @@ def _feature_record(session: Any, name: str, path: str) -> FeatureRecord:
     if text is None:
         return FeatureRecord()
     try:
-        found = read_feature_records({FEATURE_RECORDS: parse_json(text)}, (name,))
+        records = read_feature_records({FEATURE_RECORDS: parse_json(text)}, (name,))
     except (ArgonautError, ValueError) as fault:
         raise ModelError(f"{path}: metadata: {fault}") from fault
-    return found.get(name, FeatureRecord())
+    return records.get(name, FeatureRecord())
 
 
 def _first_line(fault: Exception) -> str:

@@ -131,21 +131,22 @@ def utterance_outputs(
     epoch_size : int
         Limit of the frames, in whole utterances; 0: all.
     """
-    recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
+    recurrent = bool(engine.network.delays())
+    ahead = getattr(reader, "ahead", 0)
     cuttable = engine.graph.mixing_node() is None and not recurrent
     unseen = {name: unseen_outputs(engine.network, name) for name in names}
     num_frames = 0
     for utterance in reader.utterances():
         matrices = {name: utterance.matrices[name] for name in engine.inputs}
         if epoch_size and utterance.records:
-            matrices = {name: one[:, : epoch_size - num_frames] for name, one in matrices.items()}
+            matrices = {name: matrix[:, : epoch_size - num_frames] for name, matrix in matrices.items()}
         if recurrent:
             values = forward_in_chunks(engine, matrices, names, minibatch_size if ahead else 0, ahead)
         else:
             size = minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
             values = forward_in_pieces(engine, matrices, names, size)
         first, last = utterance.edges
-        values = {name: one[:, first : one.shape[1] - last] for name, one in values.items()}
+        values = {name: matrix[:, first : matrix.shape[1] - last] for name, matrix in values.items()}
         for name, rows in unseen.items():
             values[name][rows] = UNSEEN
         yield utterance, values

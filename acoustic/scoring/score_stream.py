@@ -30,7 +30,8 @@ class ScoreStream:
             raise ConfigError(f"blocks of {block} frames; expected at least 1")
         self.scorer = scorer
         self._parts = scorer.part_scorer(scorer.num_columns(block))
-        self._step, self._right = scorer.subsampling, scorer.window // 2
+        self._step = scorer.subsampling
+        self._right = scorer.window // 2
         self._frames = np.zeros((0, scorer.dim), np.float32)  # from the first frame of the next window on
         self._num_frames = self._num_scored = 0
         self._last = self._frames
@@ -69,7 +70,8 @@ class ScoreStream:
         rows = frames.T.astype(np.float32)
         lead = self._step * self.scorer.edges[0] + self.scorer.window // 2
         before = np.repeat(rows[:1], lead, axis=0) if not self._num_frames else self._frames
-        self._frames, self._last = np.concatenate([before, rows]), rows[-1:]
+        self._frames = np.concatenate([before, rows])
+        self._last = rows[-1:]
         self._num_frames += len(rows)
         parts = []
         while self._num_windows() >= self._parts.size + self._parts.ahead:
@@ -84,9 +86,9 @@ class ScoreStream:
         missing = self.scorer.window + self._step * (total - self._num_scored - 1) - len(self._frames)
         self._frames = np.concatenate([self._frames, np.repeat(self._last, max(missing, 0), axis=0)])
         parts = []
-        while (left := total - self._num_scored) > 0:
-            num_ahead = min(max(left - self._parts.size, 0), self._parts.ahead)
-            parts.append(self._part(num_ahead, left <= self._parts.size + self._parts.ahead, left))
+        while (num_missing := total - self._num_scored) > 0:
+            num_ahead = min(max(num_missing - self._parts.size, 0), self._parts.ahead)
+            parts.append(self._part(num_ahead, num_missing <= self._parts.size + self._parts.ahead, num_missing))
         scores = self._scores(parts)
         self._num_frames = self._num_scored = 0
         return scores[:, : max(scores.shape[1] - self.scorer.edges[1], 0)]

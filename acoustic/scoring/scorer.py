@@ -81,10 +81,13 @@ class AcousticScorer(WindowScorer):
         features, self._ivector = self._told_apart(inputs, output)
         self.record = self.network.feature_records.get(features, FeatureRecord())
         window = chosen_window(self.source, self.record, window, ignore_mismatch)
-        self.output, self.window, self._input = output, window, features
+        self.output = output
+        self.window = window
+        self._input = features
         self._reach = time_reach(self.network[output])
-        (first, last), (left, right) = self.record.edges, self._reach
-        self.edges = int(min(first, left)), int(min(last, right))
+        first, last = self.record.edges
+        past, future = self._reach
+        self.edges = int(min(first, past)), int(min(last, future))
         rows = self.network.shapes[self._input].rows
         self.ivector_dim = self.network.shapes[self._ivector].rows if self._ivector else 0
         self.ivector_record = self.network.feature_records.get(self._ivector or "", FeatureRecord())
@@ -159,7 +162,8 @@ class AcousticScorer(WindowScorer):
         """
         if not self._recurrent:
             return super().part_scorer(size)
-        given, (size, ahead) = size, self._chunks
+        requested = size
+        size, ahead = self._chunks
         if not size:
             node = next((node for node in self.network.delays() if node.reach[1]), None)
             if node is not None and math.isinf(self._reach[1]):
@@ -168,13 +172,15 @@ class AcousticScorer(WindowScorer):
                     "look-ahead, or chunks as in its training"
                 )
             ahead = int(self._reach[1])
-            size = max(given, ahead)  # so that a column is computed twice at most
-        engine, begins = Engine(self.network, [self.output], threads=1), True
+            size = max(requested, ahead)  # so that a column is computed twice at most
+        engine = Engine(self.network, [self.output], threads=1)
+        begins = True
 
         def score(stacked: np.ndarray, num_ahead: int, ends: bool) -> np.ndarray:
             nonlocal begins
             starts, stops = np.zeros((2, len(stacked), 1), bool)
-            starts[0], stops[-1] = begins, ends
+            starts[0] = begins
+            stops[-1] = ends
             layout = SequenceLayout(1, len(stacked), starts, stops, np.zeros_like(starts), num_ahead)
             begins = False
             with one_blas_thread:

@@ -114,7 +114,8 @@ class WindowScorer:
         self.check_frames(frames)
         if frames.shape[1] == 0:
             raise ShapeError(f"features: {self._shape_text(frames)}")
-        (before, after), beside = self.edges, self.window // 2
+        before, after = self.edges
+        beside = self.window // 2
         count = self.num_columns(frames.shape[1])
         rows = np.ascontiguousarray(frames.T, np.float32)
         stacked = subsampled_windows(rows, (beside, beside), self.subsampling, -before, before + count + after)
@@ -149,8 +150,8 @@ class WindowScorer:
 
     def window_hint(self, rows: int) -> str:
         """Return the end of a message about frames with `rows` rows: the window that fits them, "" if there is none."""
-        window, rest = divmod(self.num_values * self.window, rows) if rows else (0, 1)
-        return f"; -dnn_window_size {window} fits" if not rest and window % 2 and window != self.window else ""
+        window, remainder = divmod(self.num_values * self.window, rows) if rows else (0, 1)
+        return f"; -dnn_window_size {window} fits" if not remainder and window % 2 and window != self.window else ""
 
     def _shape_text(self, frames: np.ndarray) -> str:
         return (
@@ -169,17 +170,17 @@ def chosen_window(where: str, record: FeatureRecord, window: int | None, ignore_
     """
     if record.context is None or (window is not None and ignore_mismatch):
         return WINDOW if window is None else window
-    left, right = record.context
-    if left != right:
+    past, future = record.context
+    if past != future:
         raise ModelError(
-            f"{where}: was trained with {left} frames of context on the left and {right} on the right; expected as "
+            f"{where}: was trained with {past} frames of context on the left and {future} on the right; expected as "
             "many on both sides"
         )
     if window not in (None, record.window):
         raise ModelError(
             f"-dnn_window_size {window}; expected {record.window}, the window with which {where} was trained"
         )
-    return left + 1 + right
+    return past + 1 + future
 
 
 def frame_rows(where: str, rows: int, window: int) -> int:

@@ -60,7 +60,8 @@ class WordScorer:
         end: str = SENTENCE_MARK,
         device: str | None = None,
     ) -> None:
-        self.path, self.unknown = model_path, unknown
+        self.path = model_path
+        self.unknown = unknown
         self.network = load_model(model_path, device=device)
         self._criterion = self._find_criterion()
         self.words = self._vocabulary(words)
@@ -70,7 +71,8 @@ class WordScorer:
             raise ModelError(
                 f"{model_path}: {missing[0]!r} is not in the vocabulary; expected the sentence marks in it"
             )
-        self._begin, self._end = self._number[begin], self._number[end]
+        self._begin = self._number[begin]
+        self._end = self._number[end]
         by_class = self._criterion.type_name == CLASS_CRITERION
         by_noise = self._criterion.type_name == NOISE_CRITERION
         operands = [node.name for node in self._criterion.operands]
@@ -86,26 +88,26 @@ class WordScorer:
         roots = [name for name in (self._hidden, self._scores) if name]
         self._engine = Engine(self.network, roots)
         if len(self._engine.inputs) != 1:
-            found = ", ".join(self._engine.inputs) or "none"
+            input_names = ", ".join(self._engine.inputs) or "none"
             raise ModelError(
-                f"{model_path}: {self._criterion.where}: depends on inputs {found}; expected one, the words"
+                f"{model_path}: {self._criterion.where}: depends on inputs {input_names}; expected one, the words"
             )
         self._input = self._engine.inputs[0]
         self._check_sizes(by_class)
 
     def _vocabulary(self, words: Sequence[VocabularyWord] | None) -> list[VocabularyWord]:
         """Return the words given, or those of the model; raise ModelError if they differ or there are none."""
-        known = self.network.vocabularies.get(self._criterion.operands[0].name)
+        model_record = self.network.vocabularies.get(self._criterion.operands[0].name)
         if words is None:
-            if known is None:
+            if model_record is None:
                 raise ModelError(
                     f"{self.path}: a model that does not know its words; expected a language model, with its "
                     "vocabulary if an earlier version trained it"
                 )
-            return known.entries()
-        if known is not None:
-            given = VocabularyRecord.of_words(words)
-            fault = given.mismatch("vocabulary", known, f"with which {self.path} was trained")
+            return model_record.entries()
+        if model_record is not None:
+            word_record = VocabularyRecord.of_words(words)
+            fault = word_record.mismatch("vocabulary", model_record, f"with which {self.path} was trained")
             if fault:
                 raise ModelError(fault)
         return list(words)
@@ -120,18 +122,24 @@ class WordScorer:
         )
 
     def _check_sizes(self, by_class: bool) -> None:
-        shapes, size = self.network.shapes, len(self.words)
-        known = self.network.vocabularies.get(self._criterion.operands[0].name)
-        has_spare_rows = known is not None and len(known.words) == size  # labelDim was above the number of words
+        shapes = self.network.shapes
+        size = len(self.words)
+        model_record = self.network.vocabularies.get(self._criterion.operands[0].name)
+        has_spare_rows = (
+            model_record is not None and len(model_record.words) == size
+        )  # labelDim was above the number of words
         outputs: int = self.network[self._weights].value.shape[1] if self._weights else shapes[self._scores].rows
-        for what, found in (("input", shapes[self._input].rows), ("output", outputs)):
-            if found < size or (found > size and not has_spare_rows):
-                raise ModelError(f"{self.path}: its {what} is for {found} words; expected {size}, the vocabulary")
+        for what, num_words in (("input", shapes[self._input].rows), ("output", outputs)):
+            if num_words < size or (num_words > size and not has_spare_rows):
+                raise ModelError(f"{self.path}: its {what} is for {num_words} words; expected {size}, the vocabulary")
         if by_class:
             classes = np.array([word.word_class for word in self.words])
             if shapes[self._scores].rows <= classes.max():
-                found, most = shapes[self._scores].rows, classes.max() + 1
-                raise ModelError(f"{self.path}: has {found} word classes; expected at least {most}, the vocabulary's")
+                num_classes = shapes[self._scores].rows
+                most = classes.max() + 1
+                raise ModelError(
+                    f"{self.path}: has {num_classes} word classes; expected at least {most}, the vocabulary's"
+                )
             self._class = classes
             self._first = np.searchsorted(classes, np.arange(classes.max() + 2))
 
@@ -163,12 +171,12 @@ class WordScorer:
         """
         texts = [tuple(sentence) for sentence in sentences]
         numbers = {sentence: self._ids(sentence) for sentence in dict.fromkeys(texts)}
-        found: dict[tuple[str, ...], np.ndarray] = {}
+        logs: dict[tuple[str, ...], np.ndarray] = {}
         # Sorted by length there are few gaps, and consecutive minibatches have the same shape.
         for group in _groups(sorted(numbers, key=len)):
-            found |= zip(group, self._score_group([numbers[sentence] for sentence in group]))
-            progress(len(found), len(numbers))
-        return [found[sentence] for sentence in texts]
+            logs |= zip(group, self._score_group([numbers[sentence] for sentence in group]))
+            progress(len(logs), len(numbers))
+        return [logs[sentence] for sentence in texts]
 
     def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
         """Return the numbers of the begin mark, the words and the end mark."""
@@ -186,7 +194,8 @@ class WordScorer:
         layout = SequenceLayout.of_lengths(lengths)
         grid = np.zeros((2, layout.num_steps, len(group)), np.int32)  # the previous word, the word
         for slot, ids in enumerate(group):
-            grid[0, : len(ids) - 1, slot], grid[1, : len(ids) - 1, slot] = ids[:-1], ids[1:]
+            grid[0, : len(ids) - 1, slot] = ids[:-1]
+            grid[1, : len(ids) - 1, slot] = ids[1:]
         before, following = grid.reshape(2, -1)
         stream = WordStream((self._input,), before[None], self.network.shapes[self._input].rows, self._criterion.where)
         matrix = stream.matrix(np.arange(layout.num_columns), layout.gap_columns)

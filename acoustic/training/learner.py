@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
-from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.evaluation import EvaluationTotals, scalar
 from acoustic.training.natural_gradient import make_updater
-from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
+from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.precompute import Matrices
 from readers.errors import ModelError
 
@@ -62,10 +60,11 @@ class Learner:
     """
 
     def __init__(self, network: Network, reader: Any, options: TrainingOptions, names: list[str]) -> None:
-        self.reader, self.options = reader, options
-        self.criterion, self.names = names[0], names
-        branches = options.execution_engine == ASYNCHRONOUS
-        self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
+        self.reader = reader
+        self.options = options
+        self.criterion = names[0]
+        self.names = names
+        self.engine = make_engine(network, names)
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
@@ -122,7 +121,8 @@ class Learner:
         """Raise ModelError for an epoch without a minibatch."""
         if totals.num_frames:
             return
-        expected, size = "at least one", self.options.epoch_size
+        expected = "at least one"
+        size = self.options.epoch_size
         if not getattr(self.reader, "partial", True):
             expected = f"a whole one of minibatchSize {values.minibatch_size}, or minibatchMode=partial"
         elif size and getattr(self.reader, "in_sequence", False):
@@ -136,8 +136,12 @@ class Learner:
         """Yield the minibatches of an epoch, only full ones if the reader has minibatchMode=full."""
         size = values.minibatch_size
         read = getattr(self.reader, "training_minibatches", self.reader.minibatches)
-        given = read(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
-        return given if getattr(self.reader, "partial", True) else (one for one in given if one.num_frames == size)
+        minibatches = read(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
+        return (
+            minibatches
+            if getattr(self.reader, "partial", True)
+            else (minibatch for minibatch in minibatches if minibatch.num_frames == size)
+        )
 
     def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:
         seed = (self.options.seed, epoch, index)

@@ -16,7 +16,6 @@ from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch
-SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 # Fields of TrainingOptions that give the learning rate or the momentum in different units.
 RATES = ("learning_rates_per_minibatch", "learning_rates_per_sample")
 MOMENTA = ("momentum_per_minibatch", "momentum_per_sample", "momentum_time_constant")
@@ -173,7 +172,7 @@ class TrainingOptions(Options):
         cntk="maxTempMemSizeInSamplesForCNN",
     )
     execution_engine: Literal["synchronous", "asynchronous"] = option(
-        SYNCHRONOUS, "asynchronous: branches of the network run at the same time"
+        "synchronous", "the order of the forward pass; both values mean the same"
     )
     trace_level: int = option(0, "0: few lines in the log, 1: more")
     show_every: int = option(
@@ -202,16 +201,17 @@ class TrainingOptions(Options):
         """Check that one kind of learning rate and at most one of momentum are given."""
         rates = [field for field in RATES if getattr(self, field)]
         if len(rates) != 1 and (rates or self.auto_adjust.mode != BEFORE):
-            found = f"is given beside {{{rates[0]}}}" if rates else "is missing"
+            fault = f"is given beside {{{rates[0]}}}" if rates else "is missing"
             expected = " or ".join(f"{{{field}}}" for field in RATES)
-            self.require((rates or RATES[:1])[-1], False, f"{found}; expected either {expected}")
+            self.require((rates or RATES[:1])[-1], False, f"{fault}; expected either {expected}")
         self._check_final_rate()
         momenta = [field for field in MOMENTA if getattr(self, field)]
         if len(momenta) > 1:
             self.require(momenta[1], False, f"is given beside {{{momenta[0]}}}; expected one kind of momentum")
 
     def _check_final_rate(self) -> None:
-        final, field = self.final_learning_rate, "final_learning_rate"
+        final = self.final_learning_rate
+        field = "final_learning_rate"
         if final:
             rates = [rate for unit in RATES for rate in getattr(self, unit)]
             one_rate = len(rates) == 1 and rates[0] > 0

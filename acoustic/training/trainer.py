@@ -66,9 +66,14 @@ class Trainer:
         # A reader that cuts sequences counts minibatchSize per sequence, whether or not SGD can see `truncated`.
         truncated = options.truncated or getattr(reader, "cuts", False)
         options = replace(options, parallel=getattr(reader, "parallel", (1,)), truncated=truncated)
-        self.network, self.reader, self.cv_reader = network, reader, cv_reader
-        self.options, self.files, self.log = options, files, log
-        self.progress, self.on_epoch = progress, on_epoch
+        self.network = network
+        self.reader = reader
+        self.cv_reader = cv_reader
+        self.options = options
+        self.files = files
+        self.log = log
+        self.progress = progress
+        self.on_epoch = on_epoch
         self.names = watched_nodes(network, options)
         self.criterion = self.names[0]
         for text in configure_sequence_criteria(self._below_criteria(), options.sequence):
@@ -76,7 +81,8 @@ class Trainer:
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
         self.learner = make_learner(network, reader, options, self.names)
-        self.engine, self.updater = self.learner.engine, self.learner.updater
+        self.engine = self.learner.engine
+        self.updater = self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
         add_feature_records(self.engine, reader)
@@ -249,7 +255,8 @@ class Trainer:
             if not self.control.survives(epoch):
                 raise
             self.log(f"warning: {fault}")
-            row, value = None, math.nan
+            row = None
+            value = math.nan
         decision = self.control.after_epoch(epoch, value)
         if decision.change:
             rate = self.options.epoch(min(epoch, self.control.num_listed - 1)).learning_rate * self.control.factor
@@ -270,7 +277,8 @@ class Trainer:
         seconds = time.perf_counter() - begin
         self.total_samples += totals.num_frames
         require_finite(self.network, f"epoch {epoch + 1}")
-        rate, last = values.learning_rate, self.options.max_epochs
+        rate = values.learning_rate
+        last = self.options.max_epochs
         self.log(finished_line(epoch + 1, last, totals, self.total_samples, rate, seconds))
         row = {
             "epoch": epoch + 1,

@@ -59,7 +59,8 @@ class Updater(GradientSink):
     """
 
     def __init__(self, network: Network, options: TrainingOptions):
-        self.options, self.rule = options, options.rule
+        self.options = options
+        self.rule = options.rule
         self.xp = network.backend.xp
         self._learnable = [node for node in network.parameters() if node.needs_gradient]
         self._constrained = [
@@ -97,11 +98,11 @@ class Updater(GradientSink):
         ModelError
             If the state does not fit the parameters and the update rule.
         """
-        mine = self.tensors()
-        shapes = {name: matrix.shape for name, matrix in mine.items()}
-        found = {name: matrix.shape for name, matrix in tensors.items()}
-        if found != shapes:
-            odd = sorted(name for name in shapes | found if shapes.get(name) != found.get(name))
+        state_matrices = self.tensors()
+        shapes = {name: matrix.shape for name, matrix in state_matrices.items()}
+        saved_shapes = {name: matrix.shape for name, matrix in tensors.items()}
+        if saved_shapes != shapes:
+            odd = sorted(name for name in shapes | saved_shapes if shapes.get(name) != saved_shapes.get(name))
             raise ModelError(
                 f"{where}: smoothed gradients {', '.join(odd)} do not fit the model and gradUpdateType "
                 f"{self.rule.names[0]}; expected those of its training"
@@ -109,7 +110,7 @@ class Updater(GradientSink):
         sound = isinstance(scalars, Mapping) and all(isinstance(number, int | float) for number in scalars.values())
         if not sound:
             raise ModelError(f"{where}: numbers of the update rule are {str(scalars)[:60]}; expected numbers")
-        for name, matrix in mine.items():
+        for name, matrix in state_matrices.items():
             on_host = isinstance(matrix, np.ndarray)
             matrix[...] = tensors[name] if on_host else self.xp.asarray(tensors[name])
         self.scalars = dict(scalars)
@@ -128,7 +129,10 @@ class Updater(GradientSink):
         seed : sequence of int
             Seed of the noise.
         """
-        self._rate, self._momentum, self._num_frames, self._seed = learning_rate, momentum, num_frames, seed
+        self._rate = learning_rate
+        self._momentum = momentum
+        self._num_frames = num_frames
+        self._seed = seed
         self.rule.advance(self.scalars, num_frames)
 
     def finish(self) -> None:
@@ -176,7 +180,8 @@ class Updater(GradientSink):
 
     def _step(self, node: Node) -> Step:
         """Return the Step of a parameter in this minibatch, without L1."""
-        options, frames = self.options, self._num_frames
+        options = self.options
+        frames = self._num_frames
         limit = math.inf if self._by_norm else options.clipping_threshold * frames
         rate = self._rate * node.settings["learningRateMultiplier"]
         return Step(rate, self._momentum, frames, limit=limit, l2=options.l2_weight * frames, shrink=0.0)
@@ -210,7 +215,8 @@ class Updater(GradientSink):
 
     def _update(self, kernels: Any, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
         """Update a parameter, or some of its columns; `first` is the number of elements before them."""
-        options, step = self.options, self._step(node)
+        options = self.options
+        step = self._step(node)
         if not step.rate:  # noise must not change a parameter with rate 0
             return
         shrink = options.l1_weight * step.num_frames * step.rate

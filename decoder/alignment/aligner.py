@@ -127,7 +127,9 @@ class Aligner:
             raise ConfigError(f"alignment: acweight {acweight}; expected a number above 0")
         if beam is not None and not beam > 0:
             raise ConfigError(f"alignment: beam {beam}; expected a number above 0")
-        self.graphs, self.acweight, self.beam = graphs, float(acweight), math.inf if beam is None else float(beam)
+        self.graphs = graphs
+        self.acweight = float(acweight)
+        self.beam = math.inf if beam is None else float(beam)
         self.widenings = widenings
 
     def align(self, transcript: Sequence[str], scores: np.ndarray) -> Alignment:

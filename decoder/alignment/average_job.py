@@ -77,14 +77,15 @@ def average(options: AverageOptions, *, progress: Progress = silent) -> AverageR
     """
     for path in (options.output, options.report_path):
         require_writable(path, options.alignments)
-    first, *others = (read_mlf(path) for path in options.alignments)
+    first, *later_alignments = (read_mlf(path) for path in options.alignments)
     period = round(options.period * TICKS_PER_MILLISECOND)
-    report, used = RunReport("utterances"), list[int]()
+    report = RunReport("utterances")
+    used = list[int]()
     short = names_for_any_path(list(first))
 
     def entries() -> Iterator[tuple[str, list[Label]]]:
         for number, name in enumerate(first, start=1):
-            other_labels = [labels for other in others if (labels := other.lookup(f"{name}.lab"))]
+            other_labels = [labels for alignment in later_alignments if (labels := alignment.lookup(f"{name}.lab"))]
             try:
                 mean = average_alignments([first[name], *other_labels], options.silence, period, first.where(name))
             except ArgonautError as fault:

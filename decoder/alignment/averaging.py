@@ -83,7 +83,8 @@ def average_alignments(
     ]
     spoken = [i for i, phone in enumerate(phones) if phone.name not in silence]
     names = [phones[i].name for i in spoken]
-    times, rows = [], []
+    times = []
+    rows = []
     for labels in alignments:
         parts = segments(labels, 1, (), lambda name: split_triphone(name)[1], where)
         speech = [part for part in parts if part[0] not in silence]
@@ -106,13 +107,13 @@ def average_alignments(
     edges = [-1, *spoken, len(phones)]
     for row, (before, after) in enumerate(pairwise(edges)):
         if after - before > 2:
-            alike = [lengths for row_names, lengths in (own[row] for own in rows) if row_names == rows[0][row][0]]
+            alike = [lengths for row_names, lengths in (states[row] for states in rows) if row_names == rows[0][row][0]]
             sizes = _shared_out(np.mean(alike, axis=0), int(begins[after] - begins[before + 1]))
             begins[before + 2 : after] = begins[before + 1] + np.cumsum(sizes)[:-1]
     averaged: list[Label] = []
     for i, phone in enumerate(phones):
-        own = bounds[phone.first : phone.last]
-        sizes = _shared_out(own[:, 1] - own[:, 0], int(begins[i + 1] - begins[i]))
+        phone_bounds = bounds[phone.first : phone.last]
+        sizes = _shared_out(phone_bounds[:, 1] - phone_bounds[:, 0], int(begins[i + 1] - begins[i]))
         if phone.name not in silence and np.any(sizes == 0):
             raise FormatError(f"{where}: phone '{phone.name}' has fewer frames than states; expected one for each")
         averaged += _with_sizes(first[phone.first : phone.last], sizes, int(begins[i]), frame_period)
@@ -159,10 +160,11 @@ def _shared_out(sizes: np.ndarray, total: int) -> np.ndarray:
 
 def _with_sizes(labels: Sequence[Label], sizes: np.ndarray, begin: int, period: int) -> list[Label]:
     """The labels with other lengths, without those of no frames and without scores."""
-    found, start = [], begin
+    resized = []
+    start = begin
     for label, size in zip(labels, sizes.tolist()):
         if size:
             aux = tuple((name, None) for name, _ in label.aux)
-            found.append(Label(start * period, (start + size) * period, label.name, None, aux))
+            resized.append(Label(start * period, (start + size) * period, label.name, None, aux))
             start += size
-    return found
+    return resized

@@ -80,27 +80,30 @@ def compare_boundaries(
     FormatError
         For an utterance whose labels have no times.
     """
-    found = match_names(references, hypotheses)
-    result = BoundaryComparison(missing=[name for name in references if name not in found])
+    hypothesis_names = match_names(references, hypotheses)
+    result = BoundaryComparison(missing=[name for name in references if name not in hypothesis_names])
     distances: list[int] = []
     level_here = level if hypothesis_level is None else hypothesis_level
-    for name in found:
-        there = segments(references[name], level, ignore, rename, f"reference {name}")
-        here = segments(hypotheses[found[name]], level_here, ignore, rename, f"hypothesis {found[name]}")
-        pairs = align([label for label, _, _ in there], [label for label, _, _ in here])
+    for name in hypothesis_names:
+        reference_segments = segments(references[name], level, ignore, rename, f"reference {name}")
+        hypothesis_segments = segments(
+            hypotheses[hypothesis_names[name]], level_here, ignore, rename, f"hypothesis {hypothesis_names[name]}"
+        )
+        pairs = align([label for label, _, _ in reference_segments], [label for label, _, _ in hypothesis_segments])
         i = j = 0
         for reference, hypothesis in pairs:
             if reference is not None:
-                _, start, end = there[i]
-                closes = i + 1 == len(there) or there[i + 1][1] != end
+                _, start, end = reference_segments[i]
+                closes = i + 1 == len(reference_segments) or reference_segments[i + 1][1] != end
                 if reference == hypothesis:
-                    distances.append(here[j][1] - start)
-                    distances += [here[j][2] - end] if closes else []
+                    distances.append(hypothesis_segments[j][1] - start)
+                    distances += [hypothesis_segments[j][2] - end] if closes else []
                 else:
                     result.num_unmatched += 1 + closes
-            i, j = i + (reference is not None), j + (hypothesis is not None)
+            i += reference is not None
+            j += hypothesis is not None
     result.distances = np.array(distances, dtype=np.float64)
-    result.num_utterances = len(found)
+    result.num_utterances = len(hypothesis_names)
     return result
 
 
@@ -114,11 +117,11 @@ def segments(
             raise FormatError(f"{where}: label '{label.name}' has no start and end; expected both")
         bounds.append((label.start, label.end))
     if level == 0:
-        found = [(rename(label.name), start, end) for label, (start, end) in zip(labels, bounds)]
+        named = [(rename(label.name), start, end) for label, (start, end) in zip(labels, bounds)]
     else:
         begins = [i for i, label in enumerate(labels) if len(label.aux) >= level]
-        found = [
+        named = [
             (rename(labels[first].aux[level - 1][0]), bounds[first][0], bounds[last - 1][1])
             for first, last in zip(begins, [*begins[1:], len(labels)])
         ]
-    return [segment for segment in found if segment[0] not in ignore]
+    return [segment for segment in named if segment[0] not in ignore]

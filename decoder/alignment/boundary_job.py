@@ -43,7 +43,8 @@ def score_boundaries(options: ComparedFiles) -> BoundaryResult:
     FormatError, OSError
         For a file that cannot be read, and if there are no boundaries.
     """
-    fold, (level, hypothesis_level) = options.phone_map or {}, options.levels
+    fold = options.phone_map or {}
+    level, hypothesis_level = options.levels
 
     def rename(name: str) -> str:
         phone = split_triphone(name)[1]

@@ -66,13 +66,13 @@ class PhoneGoodness:
         (P, T) array, float64
             From -700 to 0.  A state that several phones share counts for each of them.
         """
-        found = np.empty((len(self.phones), scores.shape[1]))
+        posteriors = np.empty((len(self.phones), scores.shape[1]))
         for begin in range(0, scores.shape[1], BLOCK):
             block = scores[self._rows, begin : begin + BLOCK].astype(np.float64)
             block -= block.max(axis=0)
             likelihood = np.add.reduceat(np.exp(self.scale * block), self._first, axis=0)
-            found[:, begin : begin + BLOCK] = likelihood / likelihood.sum(axis=0)
-        return np.log(np.maximum(found, np.exp(LEAST)))
+            posteriors[:, begin : begin + BLOCK] = likelihood / likelihood.sum(axis=0)
+        return np.log(np.maximum(posteriors, np.exp(LEAST)))
 
     def of(self, alignment: Alignment, scores: np.ndarray) -> np.ndarray:
         """Return the goodness of each phone of an alignment.
@@ -89,6 +89,8 @@ class PhoneGoodness:
             At most 0, in the order of `alignment.phones`.
         """
         posteriors = self.log_posteriors(scores)
-        below = posteriors - posteriors.max(axis=0)
+        differences = posteriors - posteriors.max(axis=0)
         rows = [self.phones[phone_of(unit.model)] for unit, _ in alignment.phones]
-        return np.array([below[row, span.start : span.end].mean() for row, (_, span) in zip(rows, alignment.phones)])
+        return np.array(
+            [differences[row, span.start : span.end].mean() for row, (_, span) in zip(rows, alignment.phones)]
+        )

@@ -46,24 +46,31 @@ def align_frames(
     Ties: staying before arcs, then the first arc and the first position.
     """
     row, self_cost, first_arc, arc_source, arc_cost, entry_cost, final_cost, to_end = graph
-    num_frames, num_positions = frames.shape[0], row.shape[0]
-    reach_low, reach_high = np.arange(num_positions), np.arange(num_positions)
+    num_frames = frames.shape[0]
+    num_positions = row.shape[0]
+    reach_low = np.arange(num_positions)
+    reach_high = np.arange(num_positions)
     for p in range(num_positions):
         for arc in range(first_arc[p], first_arc[p + 1]):
             source = arc_source[arc]
-            reach_low[source], reach_high[source] = min(reach_low[source], p), max(reach_high[source], p)
-    old, new = np.full(num_positions, np.inf), np.full(num_positions, np.inf)
+            reach_low[source] = min(reach_low[source], p)
+            reach_high[source] = max(reach_high[source], p)
+    old = np.full(num_positions, np.inf)
+    new = np.full(num_positions, np.inf)
     low_at = np.zeros(num_frames, np.int64)
     begin_at = np.zeros(num_frames + 1, np.int64)
     back = np.zeros(min(max_cells, num_frames * min(num_positions, 64)) + 1, np.uint16)
-    path, how = np.zeros(num_frames, np.int32), np.zeros(num_frames, np.int32)
+    path = np.zeros(num_frames, np.int32)
+    how = np.zeros(num_frames, np.int32)
     low, high = 0, num_positions - 1
     for t in range(num_frames):
         if t:
-            next_low, next_high = low, high
+            next_low = low
+            next_high = high
             for p in range(low, high + 1):
                 if old[p] < np.inf:
-                    next_low, next_high = min(next_low, reach_low[p]), max(next_high, reach_high[p])
+                    next_low = min(next_low, reach_low[p])
+                    next_high = max(next_high, reach_high[p])
             low, high = next_low, next_high
         used = begin_at[t]
         if used + high + 1 - low > max_cells:
@@ -78,7 +85,8 @@ def align_frames(
         for p in range(low, high + 1):
             if to_end[p] >= num_frames - t:
                 continue
-            best, came = np.inf, 0
+            best = np.inf
+            came = 0
             if t == 0:
                 best = entry_cost[p]
             else:
@@ -86,7 +94,8 @@ def align_frames(
                 for arc in range(first_arc[p], first_arc[p + 1]):
                     cost = old[arc_source[arc]] + arc_cost[arc]
                     if cost < best:
-                        best, came = cost, arc - first_arc[p] + 1
+                        best = cost
+                        came = arc - first_arc[p] + 1
             new[p] = best - acweight * np.float64(frames[t, row[p]])
             back[used + p - low] = came
             least = min(least, new[p])
@@ -95,27 +104,30 @@ def align_frames(
         for p in range(low, high + 1):
             if new[p] > least + beam:
                 new[p] = np.inf
-        low_at[t], begin_at[t + 1] = low, used + high + 1 - low
+        low_at[t] = low
+        begin_at[t + 1] = used + high + 1 - low
         while low < high and new[low] == np.inf:
             low += 1
         while high > low and new[high] == np.inf:
             high -= 1
         old, new = new, old
-    total, p = np.inf, 0
+    total = np.inf
+    p = 0
     for last in range(num_positions):
         if old[last] + final_cost[last] < total:
-            total, p = old[last] + final_cost[last], last
+            total = old[last] + final_cost[last]
+            p = last
     if total == np.inf:
         return np.inf, path, how
-    place: Integer = p
+    position: Integer = p
     for t in range(num_frames - 1, -1, -1):
-        path[t] = place
-        step = np.int64(back[begin_at[t] + place - low_at[t]])
+        path[t] = position
+        step = np.int64(back[begin_at[t] + position - low_at[t]])
         if t == 0:
             how[t] = ENTER
         elif step == 0:
             how[t] = STAY
         else:
-            how[t] = first_arc[place] + step - 1
-            place = np.int64(arc_source[how[t]])
+            how[t] = first_arc[position] + step - 1
+            position = np.int64(arc_source[how[t]])
     return total, path, how

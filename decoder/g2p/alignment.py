@@ -88,7 +88,8 @@ def align(
     base = len(phone_names) + 1
     keys, graphone, first_arc = number_arcs(letters, first_letter, phones, first_phone, most_phones, np.int64(base))
     lengths = np.column_stack([np.diff(first_letter), np.diff(first_phone)])
-    probability, growth = np.full(keys.shape[0], 1 / keys.shape[0]), float(keys.shape[0]) / (1 + most_phones)
+    probability = np.full(keys.shape[0], 1 / keys.shape[0])
+    growth = float(keys.shape[0]) / (1 + most_phones)
     bounds = np.linspace(0, len(words), SHARES + 1).astype(np.int64)
 
     def expected(share: int) -> tuple[float, np.ndarray]:

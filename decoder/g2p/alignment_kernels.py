@@ -39,7 +39,8 @@ def number_arcs(
     """
     num_words = first_letter.shape[0] - 1
     first_arc = np.zeros(num_words + 1, np.int64)
-    keys, num_keys = np.empty(1 << 10, np.int64), 0
+    keys = np.empty(1 << 10, np.int64)
+    num_keys = 0
     table = np.full(1 << 12, -1, np.int32)
     graphone = np.empty(0, np.int32)
     for counting in (True, False):
@@ -47,8 +48,10 @@ def number_arcs(
             graphone = np.empty(first_arc[num_words], np.int32)
         arc = 0
         for w in range(num_words):
-            a, b = first_letter[w], first_phone[w]
-            num_letters, num_phones = first_letter[w + 1] - a, first_phone[w + 1] - b
+            a = first_letter[w]
+            b = first_phone[w]
+            num_letters = first_letter[w + 1] - a
+            num_phones = first_phone[w + 1] - b
             for i in range(num_letters):
                 for j in range(num_phones + 1):
                     if not _fits(i, j, num_letters, num_phones, most):
@@ -95,13 +98,15 @@ def expect(
     in the range of float64 and cancels in the counts.  A word of probability 0 adds -inf and no counts.
     """
     total = 0.0
-    largest_i, largest_j = 0, 0
+    largest_i = largest_j = 0
     for w in range(begin, end):
-        largest_i, largest_j = max(largest_i, lengths[w, 0]), max(largest_j, lengths[w, 1])
+        largest_i = max(largest_i, lengths[w, 0])
+        largest_j = max(largest_j, lengths[w, 1])
     forward = np.zeros((largest_i + 1, largest_j + 1))
     backward = np.zeros((largest_i + 1, largest_j + 1))
     for w in range(begin, end):
-        num_letters, num_phones = lengths[w, 0], lengths[w, 1]
+        num_letters = lengths[w, 0]
+        num_phones = lengths[w, 1]
         forward[: num_letters + 1, : num_phones + 1] = 0.0
         backward[: num_letters + 1, : num_phones + 1] = 0.0
         forward[0, 0] = backward[num_letters, num_phones] = 1.0
@@ -114,11 +119,11 @@ def expect(
                     if _fits(i + 1, j + m, num_letters, num_phones, most):
                         forward[i + 1, j + m] += forward[i, j] * probability[graphone[arc]] * growth
                         arc += 1
-        whole = forward[num_letters, num_phones]
-        if not 0.0 < whole < np.inf:
+        likelihood = forward[num_letters, num_phones]
+        if not 0.0 < likelihood < np.inf:
             total = -np.inf
             continue
-        total += np.log(whole) - num_letters * np.log(growth)
+        total += np.log(likelihood) - num_letters * np.log(growth)
         for i in range(num_letters - 1, -1, -1):
             for j in range(num_phones, -1, -1):
                 if not _fits(i, j, num_letters, num_phones, most):
@@ -128,7 +133,7 @@ def expect(
                         arc -= 1
                         after = probability[graphone[arc]] * growth * backward[i + 1, j + m]
                         backward[i, j] += after
-                        counts[graphone[arc]] += forward[i, j] * after / whole
+                        counts[graphone[arc]] += forward[i, j] * after / likelihood
     return total
 
 
@@ -146,7 +151,8 @@ def best_paths(
     best = np.empty((lengths[:, 0].max() + 1, lengths[:, 1].max() + 1))
     last = np.empty(best.shape, np.int64)  # the arc that leads to the node on its best path
     for w in range(lengths.shape[0]):
-        num_letters, num_phones = lengths[w, 0], lengths[w, 1]
+        num_letters = lengths[w, 0]
+        num_phones = lengths[w, 1]
         best[: num_letters + 1, : num_phones + 1] = np.inf
         best[0, 0] = 0.0
         arc = first_arc[w]
@@ -162,9 +168,10 @@ def best_paths(
                         best[i + 1, j + m] = through
                         last[i + 1, j + m] = arc * (most + 1) + m
                     arc += 1
-        j, found = num_phones, best[num_letters, num_phones] < np.inf
+        j = num_phones
+        has_path = best[num_letters, num_phones] < np.inf
         for i in range(num_letters, 0, -1):
-            if found:
+            if has_path:
                 path[first_letter[w] + i - 1] = graphone[last[i, j] // (most + 1)]
                 j -= last[i, j] % (most + 1)
             else:

@@ -95,15 +95,16 @@ def complete_dictionary(
     Guesses
         `[*dictionary, *guesses.for_decoding()]` is the complete dictionary.
     """
-    known = {entry.word for entry in dictionary}
-    missing = [word for word in dict.fromkeys(words) if word not in known]
-    guesses, found = Guesses(), []
+    listed = {entry.word for entry in dictionary}
+    missing = [word for word in dict.fromkeys(words) if word not in listed]
+    guesses = Guesses()
+    guessed = []
     for word, pronunciations in zip(missing, model.pronounce(missing, n, threads)):
         if pronunciations:
-            found.append((word, pronunciations))
+            guessed.append((word, pronunciations))
         else:
             guesses.without.append((word, _reason(model, word)))
-    for word, pronunciations in sorted(found, key=lambda one: (one[1][0][1], one[0])):
+    for word, pronunciations in sorted(guessed, key=lambda guess: (guess[1][0][1], guess[0])):
         guesses.entries += [Pronunciation(word, None, _positive(p), phones) for phones, p in pronunciations]
     return guesses
 

@@ -32,8 +32,8 @@ def hold_out(entries: Sequence[Pronunciation], every: int) -> tuple[list[Pronunc
     if not 2 <= every <= len(words):
         raise FormatError(f"every word number {every} of {len(words)} is held out; expected 2 to {len(words)}")
     held = set(words[every - 1 :: every])
-    kept = [entry for entry in entries if letters_of(entry.word) not in held]
-    return kept, [entry for entry in entries if letters_of(entry.word) in held]
+    training = [entry for entry in entries if letters_of(entry.word) not in held]
+    return training, [entry for entry in entries if letters_of(entry.word) in held]
 
 
 def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | None = None) -> Score:
@@ -65,9 +65,9 @@ def count_errors(model: G2P, entries: Iterable[Pronunciation], threads: int | No
     if not references:
         raise FormatError("no words to measure the model on; expected words of letters with phones")
     total = Score()
-    for known, found in zip(references.values(), model.pronounce(list(references), threads=threads)):
-        guess = found[0][0] if found else ()
-        scores = [count(align(phones, guess, PENALTIES["kaldi"])) for phones in known]
+    for correct, guessed in zip(references.values(), model.pronounce(list(references), threads=threads)):
+        guess = guessed[0][0] if guessed else ()
+        scores = [count(align(phones, guess, PENALTIES["kaldi"])) for phones in correct]
         total += min(scores, key=lambda score: (score.num_errors, -score.num_words))
     return total
 

@@ -112,7 +112,8 @@ def import_recordings(
     --------
     ``import_recordings(ImportOptions(kind="folder", source="data", out="corpus")).report.num_done``
     """
-    out, dictionary = options.out, options.dictionary
+    out = options.out
+    dictionary = options.dictionary
     for name in (*RESULTS, GUESSED):
         require_writable(out / name, [options.source, dictionary.dict, dictionary.g2p, options.words])
     entries = dictionary.read(note)

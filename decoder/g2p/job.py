@@ -56,11 +56,13 @@ def train_g2p(options: G2PTrainOptions, *, progress: Progress = silent, note: Lo
     FormatError, OSError
         For a fault of the dictionary.
     """
-    source, report_path = options.dictionary, Path(f"{options.output}.report")
+    source = options.dictionary
+    report_path = Path(f"{options.output}.report")
     for path in (options.output, report_path):
         require_writable(path, [source.dict, source.map_phones])
-    entries, report = source.read(note), RunReport("pronunciations")
-    held_out, score = None, None
+    entries = source.read(note)
+    report = RunReport("pronunciations")
+    held_out = score = None
     with _faults_of(source.dict):
         if options.hold_out is not None:
             entries, held_out = hold_out(entries, options.hold_out)
@@ -144,7 +146,8 @@ def measure_g2p(options: G2PMeasureOptions, *, note: Log = silent) -> Score:
     FormatError, OSError
         For a fault of the model or the dictionary.
     """
-    model, entries = G2P.load(options.model), options.dictionary.read(note)
+    model = G2P.load(options.model)
+    entries = options.dictionary.read(note)
     with _faults_of(options.dictionary.dict):
         return count_errors(model, entries, options.threads)
 

@@ -24,6 +24,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 from decoder.lm.mapped_model import check_automaton
 from decoder.storage.mapped_file import MappedFormat, pack_names, unpack_names
 from readers.common.environment import available_cores
+from readers.common.report import Figures
 from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -56,12 +57,13 @@ class G2P:
     """
 
     def __init__(self, language_model: LanguageModel, about: dict[str, Any] | None = None):
-        self.language_model, self.about = language_model, dict(about or {})
+        self.language_model = language_model
+        self.about = dict(about or {})
         self.order = language_model.order
         graphones = [name.split(SEPARATOR) for name in language_model.vocabulary]
         self.phones = sorted({phone for _, *phones in graphones for phone in phones})
         ids = {phone: number for number, phone in enumerate(self.phones)}
-        self._phones_of = np.full((len(graphones), max(len(one) for one in graphones) - 1 or 1), -1, np.int32)
+        self._phones_of = np.full((len(graphones), max(len(graphone) for graphone in graphones) - 1 or 1), -1, np.int32)
         self._ranges: dict[str, tuple[int, int]] = {}
         for number, (letter, *phones) in enumerate(graphones):
             self._phones_of[number, : len(phones)] = [ids[phone] for phone in phones]
@@ -208,16 +210,20 @@ class G2P:
             raise FormatError(f"{n} pronunciations of a word; expected 1 to {MOST_PRONUNCIATIONS}")
         blocks = [words[at : at + BLOCK] for at in range(0, len(words), BLOCK)]
         if len(blocks) < 2:
-            return [found for block in blocks for found in self._search(block, n)]
+            return [pronunciations for block in blocks for pronunciations in self._search(block, n)]
         with ThreadPoolExecutor(threads or available_cores()) as pool:
-            return [found for block in pool.map(lambda block: self._search(block, n), blocks) for found in block]
+            return [
+                pronunciations
+                for block in pool.map(lambda block: self._search(block, n), blocks)
+                for pronunciations in block
+            ]
 
     def _search(self, words: Sequence[str], n: int) -> list[list[tuple[tuple[str, ...], float]]]:
-        known = [letters if set(letters) <= self.letters else "" for letters in map(letters_of, words)]
-        ranges = np.array([self._ranges[letter] for word in known for letter in word], np.int32).reshape(-1, 2)
-        first = np.cumsum([0, *map(len, known)])
+        spellings = [letters if set(letters) <= self.letters else "" for letters in map(letters_of, words)]
+        ranges = np.array([self._ranges[letter] for word in spellings for letter in word], np.int32).reshape(-1, 2)
+        first = np.cumsum([0, *map(len, spellings)])
         model = self.language_model
-        found, probability, first_phone, phones = search(
+        counts, probability, first_phone, phones = search(
             model.arrays, model.start_state, model.end_id, self._phones_of, ranges, first, BEAM, MAX_TOKENS, n
         )
         names = [self.phones[phone] for phone in phones]
@@ -225,7 +231,7 @@ class G2P:
         return [
             [
                 (tuple(names[bounds[w * n + i] : bounds[w * n + i + 1]]), float(probability[w, i]))
-                for i in range(found[w])
+                for i in range(counts[w])
             ]
             for w in range(len(words))
         ]
@@ -293,3 +299,16 @@ def _check_graphones(vocabulary: Sequence[str], path: str | Path) -> None:
         letter, *phones = name.split(SEPARATOR)
         if len(letter) != 1 or len(phones) > MOST_PHONES or not all(phones):
             raise FormatError(f"{path}: graphone {name!r}; expected a letter and at most {MOST_PHONES} phones")
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = G2P.load(path)
+    return [
+        ("order", model.order),
+        ("graphones", f"{len(model.language_model.vocabulary) - 2} pairs of a letter and its phones"),
+        ("n-grams", model.language_model.num_arcs),
+        ("letters", f"{len(model.letters)}: {''.join(sorted(model.letters))[:40]}"),
+        ("phones", f"{len(model.phones)}: {' '.join(model.phones[:12])}" + (" ..." if len(model.phones) > 12 else "")),
+        *model.about.items(),
+    ]

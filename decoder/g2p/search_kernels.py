@@ -50,7 +50,9 @@ def _push(
     if token < 0:
         token = counts[r]
         table[r, at] = token
-        tokens[r, 0, token], tokens[r, 1, token], tokens[r, 2, token] = state, node, at
+        tokens[r, 0, token] = state
+        tokens[r, 1, token] = node
+        tokens[r, 2, token] = at
         costs[r, token] = cost
         counts[r] += 1
     else:
@@ -66,7 +68,9 @@ def _child(
     at = _slot(trie_table, trie[0], trie[1], node, phone)
     if trie_table[at] < 0:
         trie_table[at] = num_nodes
-        trie[0, num_nodes], trie[1, num_nodes], trie[2, num_nodes] = node, phone, at
+        trie[0, num_nodes] = node
+        trie[1, num_nodes] = phone
+        trie[2, num_nodes] = at
         num_nodes += 1
     return np.int64(trie_table[at]), num_nodes
 
@@ -74,11 +78,13 @@ def _child(
 @njit(cache=True, nogil=True)
 def _grown(trie: Int32Array, trie_table: Int32Array, num_nodes: int) -> tuple[Int32Array, Int32Array]:
     """(trie, table) of twice the size."""
-    larger, table = np.empty((3, 2 * trie.shape[1]), np.int32), np.full(2 * trie_table.shape[0], -1, np.int32)
+    larger = np.empty((3, 2 * trie.shape[1]), np.int32)
+    table = np.full(2 * trie_table.shape[0], -1, np.int32)
     larger[:, :num_nodes] = trie[:, :num_nodes]
     for node in range(1, num_nodes):
         at = _slot(table, larger[0], larger[1], larger[0, node], larger[1, node])
-        table[at], larger[2, node] = node, at
+        table[at] = node
+        larger[2, node] = at
     return larger, table
 
 
@@ -109,34 +115,42 @@ def search(
     tokens = np.empty((2, 3, CAPACITY), np.int32)  # state, node, place in the table; before and behind a letter
     costs = np.empty((2, CAPACITY))
     table = np.full((2, 2 * CAPACITY), -1, np.int32)
-    counts, best = np.zeros(2, np.int64), np.full(2, np.inf)
+    counts = np.zeros(2, np.int64)
+    best = np.full(2, np.inf)
     room = phones_of.shape[1] * CAPACITY  # nodes that one letter can add: each token at most its graphone's phones
     size = 1 << 16
     while size < 2 * room:
         size *= 2
     trie = np.empty((3, size), np.int32)  # parent, phone, place in the table
     trie_table = np.full(2 * size, -1, np.int32)
-    seen, stamp = np.zeros(phones_of.shape[0], np.int64), 0
-    found, probability = np.zeros(num_words, np.int32), np.zeros((num_words, most))
+    last_stamp = np.zeros(phones_of.shape[0], np.int64)
+    stamp = 0
+    num_found = np.zeros(num_words, np.int32)
+    probability = np.zeros((num_words, most))
     first_phone = np.zeros(num_words * most + 1, np.int64)
-    phones, num_phones = np.empty(1 << 10, np.int32), 0
+    phones = np.empty(1 << 10, np.int32)
+    num_phones = 0
     for w in range(num_words):
-        num_nodes, here, there = 1, 0, 1
-        _push(tokens, costs, table, counts, best, here, start_state, 0, 0.0)
+        num_nodes = 1
+        current = 0
+        following = 1
+        _push(tokens, costs, table, counts, best, current, start_state, 0, 0.0)
         for i in range(first_letter[w], first_letter[w + 1]):
             if num_nodes + room > trie.shape[1]:
                 trie, trie_table = _grown(trie, trie_table, num_nodes)
             low, high = ranges[i, 0], ranges[i, 1]
-            limit = best[here] + beam
-            if counts[here] > max_tokens:
-                limit = min(limit, np.partition(costs[here, : counts[here]], max_tokens - 1)[max_tokens - 1])
-            for token in range(counts[here]):
-                if costs[here, token] > limit:
+            limit = best[current] + beam
+            if counts[current] > max_tokens:
+                limit = min(limit, np.partition(costs[current, : counts[current]], max_tokens - 1)[max_tokens - 1])
+            for token in range(counts[current]):
+                if costs[current, token] > limit:
                     continue
-                cost, state = costs[here, token], np.int64(tokens[here, 0, token])
+                cost = costs[current, token]
+                state = np.int64(tokens[current, 0, token])
                 stamp += 1
-                while cost <= best[there] + beam:
-                    arc, end = arrays.first_arc[state], arrays.first_arc[state + 1]
+                while cost <= best[following] + beam:
+                    arc = arrays.first_arc[state]
+                    end = arrays.first_arc[state + 1]
                     if state == 0:  # it lists all graphones
                         arc += low
                     else:
@@ -150,30 +164,30 @@ def search(
                     while arc < end and arrays.word[arc] < high:
                         graphone = arrays.word[arc]
                         through = cost + arrays.cost[arc]
-                        fresh = seen[graphone] != stamp and counts[there] < CAPACITY
-                        if fresh and through < np.inf and through <= best[there] + beam:
-                            node: Integer = np.int64(tokens[here, 1, token])
+                        fresh = last_stamp[graphone] != stamp and counts[following] < CAPACITY
+                        if fresh and through < np.inf and through <= best[following] + beam:
+                            node: Integer = np.int64(tokens[current, 1, token])
                             for phone in phones_of[graphone]:
                                 if phone >= 0:
                                     node, num_nodes = _child(trie, trie_table, num_nodes, node, phone)
-                            _push(tokens, costs, table, counts, best, there, arrays.next_state[arc], node, through)
-                        seen[graphone] = stamp
+                            _push(tokens, costs, table, counts, best, following, arrays.next_state[arc], node, through)
+                        last_stamp[graphone] = stamp
                         arc += 1
                     if state == 0:
                         break
                     cost += arrays.backoff_cost[state]
                     state = np.int64(arrays.backoff_state[state])
-            _clear(tokens, table, counts, best, here)
-            here, there = there, here
-        for token in range(counts[here]):
-            costs[here, token] += automaton_step(arrays, np.int64(0), np.int64(tokens[here, 0, token]), end_id)[0]
-        nodes, sums = _sum_by_node(tokens[here, 1, : counts[here]], costs[here, : counts[here]])
-        _clear(tokens, table, counts, best, here)
+            _clear(tokens, table, counts, best, current)
+            current, following = following, current
+        for token in range(counts[current]):
+            costs[current, token] += automaton_step(arrays, np.int64(0), np.int64(tokens[current, 0, token]), end_id)[0]
+        nodes, sums = _sum_by_node(tokens[current, 1, : counts[current]], costs[current, : counts[current]])
+        _clear(tokens, table, counts, best, current)
         order = np.argsort(sums, kind="mergesort")[:most]
         total = 0.0
         for cost in sums:
             total += np.exp(sums[order[0]] - cost)
-        found[w] = order.shape[0]
+        num_found[w] = order.shape[0]
         for n in range(most):
             begin = num_phones
             if n < order.shape[0]:
@@ -189,7 +203,7 @@ def search(
             first_phone[w * most + n + 1] = num_phones
         for node in range(1, num_nodes):
             trie_table[trie[2, node]] = -1
-    return found, probability, first_phone, phones[:num_phones].copy()
+    return num_found, probability, first_phone, phones[:num_phones].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -205,13 +219,16 @@ def _clear(tokens: Int32Array, table: Int32Array, counts: Int64Array, best: Floa
 def _sum_by_node(nodes: Int32Array, costs: Float64Array) -> tuple[Int64Array, Float64Array]:
     """(nodes, -ln of their summed probabilities), without those of probability 0 and without node 0, no phones."""
     order = np.argsort(nodes, kind="mergesort")
-    kept, sums, num_kept = np.empty(order.shape[0], np.int64), np.empty(order.shape[0]), 0
+    summed = np.empty(order.shape[0], np.int64)
+    sums = np.empty(order.shape[0])
+    num_kept = 0
     for token in order:
         if nodes[token] == 0 or costs[token] == np.inf:
             continue
-        if num_kept and kept[num_kept - 1] == nodes[token]:
+        if num_kept and summed[num_kept - 1] == nodes[token]:
             sums[num_kept - 1] = _add(sums[num_kept - 1], costs[token])
         else:
-            kept[num_kept], sums[num_kept] = nodes[token], costs[token]
+            summed[num_kept] = nodes[token]
+            sums[num_kept] = costs[token]
             num_kept += 1
-    return kept[:num_kept], sums[:num_kept]
+    return summed[:num_kept], sums[:num_kept]

@@ -65,7 +65,8 @@ def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:
     -------
     TrainingWords
     """
-    words, left_out = {}, []
+    words = {}
+    left_out = []
     for entry in entries:
         letters = letters_of(entry.word)
         if NO_WORD.fullmatch(entry.word):
@@ -79,13 +80,13 @@ def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:
     needed = [-(-len(phones) // len(letters)) for letters, phones in words]
     most = int(np.quantile(needed, DIVISIBLE, method="inverted_cdf")) if needed else 0
     most = min(max(most, FEWEST_PHONES), MOST_PHONES)
-    kept = []
+    usable = []
     for (letters, phones), word in words.items():
         if len(phones) <= most * len(letters):
-            kept.append((letters, phones))
+            usable.append((letters, phones))
         else:
             left_out.append((word, f"{len(phones)} phones; expected at most {most} for each of {len(letters)} letters"))
-    return TrainingWords(kept, most, left_out)
+    return TrainingWords(usable, most, left_out)
 
 
 def estimate_graphones(

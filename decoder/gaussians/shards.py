@@ -7,7 +7,7 @@ of threads or machines, and shards add up in their order, so that the results do
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
 from readers.common.faults import counted, loss_reason
+from readers.common.jobs.durations import divided
 from readers.common.jobs.worker import kept
 from readers.errors import ArgonautError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import Label
-from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+from readers.htk.parameter_file import read_features, unlike
 
 SHARD_FRAMES = 10_000  # frames of a shard, about
 SHARD_UTTERANCES = 200
@@ -33,19 +34,6 @@ LEAST_SHARE = 1e-10  # posterior probability of a state at a frame, to be counte
 MOST_CELLS = 1 << 27  # forward probabilities of an utterance, 16 bytes each
 LEAST_VARIANCE = 1e-10
 CACHED_ARCS = 20_000_000  # of graphs kept between passes
-
-
-class FrameRange(Protocol):
-    """Frames of an HTK parameter file, as those of an utterance."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def start(self) -> int | None: ...
-
-    @property
-    def end(self) -> int | None: ...
 
 
 class TrainingUtterance(NamedTuple):
@@ -173,13 +161,11 @@ def survey_of_most(parts: Iterable[Survey]) -> Survey:
     result.failures = failures.failures
     for part in found:
         if part is not result:
-            result.failures += [(utterance.name, _unlike(part.form, result.form)) for utterance, _ in part.used]
+            result.failures += [
+                (utterance.name, f"features {unlike(part.form, result.form)}, as in most utterances")
+                for utterance, _ in part.used
+            ]
     return result
-
-
-def _unlike(found: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
-    here, there = (f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (found, expected))
-    return f"features {here}; expected {there}, as in most utterances"
 
 
 def shards_of(
@@ -190,29 +176,9 @@ def shards_of(
     for entry in dictionary:
         entries.setdefault(entry.word, []).append(entry)
 
-    def shard(number: int, part: list[TrainingUtterance]) -> Shard:
+    for number, part in enumerate(divided(utterances, SHARD_FRAMES, SHARD_UTTERANCES)):
         words = dict.fromkeys(word for utterance in part for word in utterance.words)
-        return Shard(number, tuple(part), tuple(e for word in words for e in entries.get(word, ())), settings)
-
-    part: list[TrainingUtterance] = []
-    frames = number = 0
-    for utterance, size in utterances:
-        part.append(utterance)
-        frames += size
-        if frames >= SHARD_FRAMES or len(part) >= SHARD_UTTERANCES:
-            yield shard(number, part)
-            part, frames, number = [], 0, number + 1
-    if part:
-        yield shard(number, part)
-
-
-def read_features(utterance: FrameRange) -> tuple[np.ndarray, str, int]:
-    """Features (d, T) float32, their kind and period.  Raises ShapeError for values that are not finite."""
-    file = read_htk(utterance.path, utterance.start or 0, utterance.end)
-    if not np.isfinite(file.frames).all():
-        bad = int(np.flatnonzero(~np.isfinite(file.frames).all(axis=0))[0])
-        raise ShapeError(f"{utterance.path}: frame {bad} contains infinity or NaN; expected finite values")
-    return file.frames, kind_name(file.kind & ~(HAS_C | HAS_K)), file.period
+        yield Shard(number, tuple(part), tuple(e for word in words for e in entries.get(word, ())), settings)
 
 
 def survey(shard: Shard) -> list[Survey]:

@@ -3,48 +3,44 @@
 import heapq
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.transitions import Topology, Transitions
+from readers.tables.passes import SPLIT, GaussianSums
 
-LEAST_FRAMES = 3.0  # of a component, to estimate its mean and variance anew, as HERest's -m
 LEAST_PROBABILITY = 1e-5  # of a transition or a component
-SPLIT = 0.2  # standard deviations between a component and its halves, as HHEd's MU
 SPLIT_POWER = 0.2  # components of a state in proportion to this power of its frames, as in Kaldi
 SPLIT_FRAMES = 20.0  # frames of a state for each of its components, at least
 
 
+def nothing() -> np.ndarray:
+    """No sums."""
+    return np.zeros(0)
+
+
 @dataclass
-class Accumulator:
-    """Sums over utterances; those of shards add up.
+class Accumulator(GaussianSums):
+    """Sums over utterances.
 
     Attributes
     ----------
-    occupancy : (C,) float64
-        Expected number of frames of each component.
-    total, square : (C, d) float64
-        Expected sums of its frames and of their squares.
     stays, leaves : (K,) float64
         Expected numbers of self-loops and of departures of each state.
     ways : (W + 1,) float64
         Expected numbers of the ways of silence; the last one counts all other transitions.
-    log_likelihood : float
-    frames : int
+    mllt : (d, d, d) float64
+        Statistics of MLLT, see `add_mllt`: the lower triangles; empty where they are not needed.
     failures : list of (str, str)
         Utterances without a path, and the reasons.
     """
 
-    occupancy: np.ndarray
-    total: np.ndarray
-    square: np.ndarray
-    stays: np.ndarray
-    leaves: np.ndarray
-    ways: np.ndarray
-    log_likelihood: float = 0.0
-    frames: int = 0
+    stays: np.ndarray = field(default_factory=nothing)
+    leaves: np.ndarray = field(default_factory=nothing)
+    ways: np.ndarray = field(default_factory=nothing)
+    mllt: np.ndarray = field(default_factory=nothing)
     failures: list[tuple[str, str]] = field(default_factory=list)
 
     @classmethod
@@ -52,21 +48,18 @@ class Accumulator:
         """Sums over nothing."""
         size, states = models.means.shape, len(models.states)
         return cls(
-            np.zeros(size[0]), np.zeros(size), np.zeros(size), np.zeros(states), np.zeros(states),
-            np.zeros(len(transitions.ways) + 1),
+            np.zeros(size[0]), np.zeros(size), np.zeros(size), stays=np.zeros(states), leaves=np.zeros(states),
+            ways=np.zeros(len(transitions.ways) + 1),
         )  # fmt: skip
 
     def add(self, other: "Accumulator") -> None:
         """Add the sums of other utterances."""
-        for mine, theirs in zip(self.arrays(), other.arrays()):
-            mine += theirs
-        self.log_likelihood += other.log_likelihood
-        self.frames += other.frames
+        super().add(other)
         self.failures += other.failures
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The sums that are arrays."""
-        return self.occupancy, self.total, self.square, self.stays, self.leaves, self.ways
+        return *super().arrays(), self.stays, self.leaves, self.ways, self.mllt
 
 
 def state_occupancy(models: GaussianModels, occupancy: np.ndarray) -> np.ndarray:
@@ -95,18 +88,12 @@ def estimate_gaussians(
         Components with less than LEAST_FRAMES frames keep their means and variances, states without frames their
         weights, too.
     """
-    enough = sums.occupancy >= LEAST_FRAMES
-    count = np.where(enough, sums.occupancy, 1.0)[:, None]
-    mean = sums.total / count
-    variance = np.maximum(sums.square / count - mean**2, floor)
     weights = models.weights.copy()
     for low, high in itertools.pairwise(models.first):
         if high - low > 1 and sums.occupancy[low:high].sum() > 0:
             weights[low:high] = floored(sums.occupancy[low:high], least_weight)
-    return GaussianModels(
-        models.states, models.first, weights, np.where(enough[:, None], mean, models.means),
-        np.where(enough[:, None], variance, models.variances), models.kind,
-    )  # fmt: skip
+    means, variances = sums.diagonal(models.means, models.variances, floor)
+    return replace(models, weights=weights, means=means, variances=variances)
 
 
 def estimate_transitions(transitions: Transitions, topology: Topology, sums: Accumulator) -> Transitions:

@@ -11,13 +11,10 @@ HTK Book 3.4, sections 3.2 and 8 (HCompV, HERest, HHEd's MU).  Povey et al., The
 ASRU 2011 (numbers of Gaussians by the power 0.2 of the frames).
 """
 
-import hashlib
 import itertools
-import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ from decoder.gaussians.models import GaussianModels
 from decoder.gaussians.options import FlatStartSettings
 from decoder.gaussians.shards import (
     GraphSettings,
+    Shard,
     TrainingUtterance,
     align_shard,
     shard_sums,
@@ -47,12 +45,12 @@ from decoder.gaussians.transitions import Topology, Transitions
 from decoder.graph.phone_models import distil
 from decoder.lm.language_model import SENTENCE_START
 from readers.common.jobs.runner import Runner
-from readers.common.report import Log, Progress, RunReport
-from readers.errors import ArgonautError, FormatError, GraphError
+from readers.common.report import Progress, RunReport
+from readers.errors import FormatError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.hmm_set import HmmSet
 from readers.htk.mlf import Label
-from readers.tables.tensor_file import load_tensors, save_tensors
+from readers.tables.passes import PassTraining, file_mark
 
 FORMAT, VERSION = "argonaut-flatstart", 1
 STATES = (2, 3, 4)  # emitting states of each model, as HTK counts
@@ -78,7 +76,7 @@ class Training:
     history: tuple[dict[str, Any], ...] = ()
 
 
-class FlatStart:
+class FlatStart(PassTraining[Training]):
     """Trains models, and aligns the utterances.
 
     Parameters
@@ -95,6 +93,8 @@ class FlatStart:
     ConfigError, FormatError, GraphError
         For phones that cannot be names of models, and when no utterance can be used.
     """
+
+    state_format = FORMAT, VERSION
 
     def __init__(
         self,
@@ -119,6 +119,10 @@ class FlatStart:
                 report.fail(utterance.name, reasons[utterance.name])
         self.shards = list(shards_of(self.survey.used, dictionary, settings))
 
+    def size_of(self, shard: Shard) -> int:
+        """Number of utterances."""
+        return len(shard.utterances)
+
     @property
     def num_used(self) -> int:
         """Number of utterances to train on."""
@@ -142,8 +146,9 @@ class FlatStart:
         counts = growth(len(self.topology.states), self.options.gaussians)
         return [n for i, n in enumerate(counts) for _ in range(self.options.passes if i else self.options.first_passes)]
 
-    def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
+    def next_pass(self, training: Training | None, progress: Progress | None = None) -> Training:
         """One pass over the data, and the models that follow from it, with more Gaussians if the schedule says so."""
+        training = training or self.begin()
         number, schedule, options = len(training.history), self.schedule, self.options
         method = options.method if number >= ALL_PATHS else "baum-welch"
         models, transitions = training.models, training.transitions
@@ -169,15 +174,9 @@ class FlatStart:
         self, models: GaussianModels, transitions: Transitions, method: str, progress: Progress | None = None
     ) -> tuple[Accumulator, int]:
         """The sums over all utterances, and how many of them had a path."""
-        sums, done = Accumulator.empty(models, transitions), 0
         beam = math.inf if self.options.beam is None else self.options.beam
-        parts = self.runner.results(shard_sums, self.shards, models, transitions, method, beam)
-        for part, shard in zip(parts, self.shards):
-            sums.add(part)
-            done += len(shard.utterances)
-            if progress:
-                progress(done, self.num_used)
-        return sums, done - len(sums.failures)
+        sums: Accumulator = self.sums_of(shard_sums, progress, models, transitions, method, beam)
+        return sums, self.num_used - len(sums.failures)
 
     def hmm_set(self, training: Training) -> HmmSet:
         """The models as an HTK model set."""
@@ -201,97 +200,41 @@ class FlatStart:
             if progress:
                 progress(number, self.num_used)
 
-    @cached_property
-    def inputs(self) -> dict[str, str]:
-        """What the result depends on, as checksums by a name for messages."""
+    def contents(self) -> dict[str, Any]:
+        """What the result depends on."""
         dictionary = {entry for shard in self.shards for entry in shard.dictionary}
         used = [utterance for utterance, _ in self.survey.used]
-        files = [(u.name, u.start, u.end, *_identity(u.path)) for u in used]
-        contents = {
+        return {
             "settings": asdict(self.options),
             "transcripts": [(utterance.name, utterance.words) for utterance in used],
             "dictionary": sorted(map(repr, dictionary)),
-            "features": [self.survey.kind, self.survey.total.tolist(), files],
+            "features": [
+                self.survey.kind,
+                self.survey.total.tolist(),
+                [(one.name, one.start, one.end, *file_mark(one.path)) for one in used],
+            ],
         }
-        return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
 
-    def store(self, training: Training, path: Path) -> None:
-        """Write the state of a training."""
-        models = training.models
-        arrays = {
-            "first": models.first,
-            "weights": models.weights,
-            "means": models.means,
-            "variances": models.variances,
-            "stay": training.transitions.stay,
-            "ways": training.transitions.ways,
-        }
-        metadata = {"format": FORMAT, "version": VERSION, "inputs": self.inputs, "history": list(training.history)}
-        save_tensors(path, arrays, metadata)
+    def parts_of(self, training: Training) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and metadata of a state."""
+        models, transitions = training.models, training.transitions
+        arrays = {name: getattr(models, name) for name in ("first", "weights", "means", "variances")}
+        return arrays | {"stay": transitions.stay, "ways": transitions.ways}, {}
 
-    def restore(self, path: Path, log: Log) -> Training:
-        """The state that `store` wrote; the flat models, if there is none or if it is of other inputs."""
-        if not path.exists():
-            return self.begin()
-        try:
-            arrays, metadata = load_tensors(path)
-            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
-                raise FormatError(f"{path}: not a state of this version")
-            before, now = metadata["inputs"], self.inputs
-            changed = [name for name in now if before.get(name) != now[name]]
-            if changed:
-                log(f"{path}: {' and '.join(changed)} changed since; starting again")
-                return self.begin()
-            flat = self.begin()
-            first, weights, means, variances = (arrays[name] for name in ("first", "weights", "means", "variances"))
-            models = replace(flat.models, first=first, weights=weights, means=means, variances=variances)
-            transitions = Transitions(arrays["stay"], arrays["ways"])
-            for name in ("stay", "ways"):
-                values = getattr(transitions, name)
-                if values.shape != getattr(flat.transitions, name).shape:
-                    raise FormatError(f"{path}: '{name}' has another size")
-                if not np.all((values > 0) & (values <= 1)):
-                    raise FormatError(f"{path}: '{name}' has a value that is no probability")
-            if models.dim != flat.models.dim:
-                raise FormatError(f"{path}: means of {models.dim} values; expected {flat.models.dim}")
-            return Training(models, transitions, tuple(metadata["history"]))
-        except (ArgonautError, LookupError, TypeError, ValueError, AttributeError) as fault:
-            log(f"{path}: not usable ({' '.join(str(fault).split())}); starting again")
-            return self.begin()
-
-    def train(
-        self, path: Path, log: Log, after: Callable[[Training], None], progress: Progress | None = None
-    ) -> Training:
-        """All passes; the state is stored after each of them, and a run that was stopped goes on from there.
-
-        Parameters
-        ----------
-        path : Path
-            File of the state.
-        log : callable
-            Receives lines about earlier states.
-        after : callable
-            after(training) is called when a pass is stored.
-        progress : callable, optional
-            progress(done, total) counts utterances.
-
-        Returns
-        -------
-        Training
-        """
-        training = self.restore(path, log)
-        if training.history:
-            log(f"{len(training.history)} of {len(self.schedule)} passes are done; going on")
-        while len(training.history) < len(self.schedule):
-            training = self.next_pass(training, progress)
-            self.store(training, path)
-            after(training)
-        return training
-
-
-def _identity(path: str) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
+    def state_of(self, arrays: dict[str, Any], metadata: dict[str, Any], path: Path) -> Training:
+        """The state that a file holds."""
+        flat = self.begin()
+        models = replace(flat.models, **{name: arrays[name] for name in ("first", "weights", "means", "variances")})
+        transitions = Transitions(arrays["stay"], arrays["ways"])
+        for name in ("stay", "ways"):
+            values = getattr(transitions, name)
+            if values.shape != getattr(flat.transitions, name).shape:
+                raise FormatError(f"{path}: '{name}' has another size")
+            if not np.all((values > 0) & (values <= 1)):
+                raise FormatError(f"{path}: '{name}' has a value that is no probability")
+        if models.dim != flat.models.dim:
+            raise FormatError(f"{path}: means of {models.dim} values; expected {flat.models.dim}")
+        return Training(models, transitions, tuple(metadata["history"]))
 
 
 def _topology(

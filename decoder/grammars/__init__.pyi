@@ -5,5 +5,4 @@ from decoder.grammars.job import GraphResult as GraphResult
 from decoder.grammars.job import make_graph as make_graph
 from decoder.grammars.options import GraphDictionary as GraphDictionary
 from decoder.grammars.options import GraphFiles as GraphFiles
-from decoder.grammars.reading import GRAMMAR_KINDS as GRAMMAR_KINDS
 from decoder.grammars.reading import open_grammar as open_grammar

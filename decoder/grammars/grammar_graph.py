@@ -108,9 +108,10 @@ def build_grammar_graph(
         For words that are not in the dictionary, phones or triphones without a model, a grammar without a sentence,
         and one that is too large.
     """
-    options, grammar = options or GraphOptions(), grammar or GrammarOptions()
-    wanted = {word.casefold() for word in (*network.words, SENTENCE_START, SENTENCE_END)}
-    lexicon = lexicon_from_dictionary([entry for entry in dictionary if entry.word.casefold() in wanted], options)
+    options = options or GraphOptions()
+    grammar = grammar or GrammarOptions()
+    vocabulary = {word.casefold() for word in (*network.words, SENTENCE_START, SENTENCE_END)}
+    lexicon = lexicon_from_dictionary([entry for entry in dictionary if entry.word.casefold() in vocabulary], options)
     silence = silence_of(lexicon, models)
     pause: str | None = options.short_pause or SHORT_PAUSE
     if pause not in models.states or not has_context(models) or not lexicon.optional_silence:
@@ -186,8 +187,13 @@ class _Compilation:
         pause: str | None,
         where: str,
     ):
-        self.models, self.lexicon, self.options, self.grammar = models, lexicon, options, grammar
-        self.silence, self.pause, self.where = silence, pause, where
+        self.models = models
+        self.lexicon = lexicon
+        self.options = options
+        self.grammar = grammar
+        self.silence = silence
+        self.pause = pause
+        self.where = where
         words = [SENTENCE_START, SENTENCE_END, *(word for word, _, _ in lexicon.words), UNKNOWN_LABEL]
         self.symbols = [f"[{state}]" for state in models.senones] + list(dict.fromkeys(words))
         self._number = {symbol: i for i, symbol in enumerate(self.symbols, start=1)}
@@ -204,7 +210,8 @@ class _Compilation:
 
     def arrays(self, acceptor: ArcArrays, words: list[str]) -> ArcArrays:
         """Return the acceptor over HMM states of an acceptor over words."""
-        lexicon, models = self.lexicon, self.models
+        lexicon = self.lexicon
+        models = self.models
         phones = list(dict.fromkeys([self.silence, *(phone for _, of_word, _ in lexicon.words for phone in of_word)]))
         check_topologies(models, set(phones[1:]))
         number = {phone: i for i, phone in enumerate(phones)}
@@ -226,7 +233,8 @@ class _Compilation:
                     labels[key] = self._label(symbol)
                 spoken.append(SpokenArc(source, target, labels[key], numbers, round_to_grid(scale * cost + price)))
         table = TriphoneTable(models, phones, 0, self.symbols)
-        silent, short = self._topology(self.silence), self._topology(self.pause) if self.pause else None
+        silent = self._topology(self.silence)
+        short = self._topology(self.pause) if self.pause else None
         built = GrammarAcceptor(
             table,
             spoken,
@@ -242,11 +250,12 @@ class _Compilation:
         built.build_grammar(silent, short, marks)
         return built.arrays()
 
-    def _loop(self, wanted: bool) -> PhoneLoop:
+    def _loop(self, is_needed: bool) -> PhoneLoop:
         pauses = (self.silence, self.pause or SHORT_PAUSE)
-        states = phone_states(self.models, pauses) if wanted else {}
-        labels, early = [], early_lengths(self.models)
+        states = phone_states(self.models, pauses) if is_needed else {}
+        labels = []
+        early = early_lengths(self.models)
         for phone, places in states.items():
             for size in (len(places), *early.get(phone, ())):
-                labels.append([[self._label(f"[{state}]") for state in place] for place in places[:size]])
+                labels.append([[self._label(f"[{state}]") for state in names] for names in places[:size]])
         return PhoneLoop(labels, round_to_grid(self.grammar.phone_cost))

@@ -90,7 +90,8 @@ def make_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) ->
     if options.mmf and options.hmms:
         models.save(options.hmms)
     if options.from_model_set:
-        num_different, num_senones = len(set(models.states.values())), len(set(models.senones.values()))
+        num_different = len(set(models.states.values()))
+        num_senones = len(set(models.senones.values()))
         log(f"models: {len(models.states)} logical, {num_different} different, {num_senones} senones")
     if options.only_tables or options.out is None:
         return GraphResult(models, RunReport("words"), estimate=estimate)

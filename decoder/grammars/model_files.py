@@ -90,5 +90,5 @@ def _is_archive(path: Path) -> bool:
     """Whether a file with an alignment is an archive of Kaldi: it has content, and not that of a label file."""
     with path.open("rb") as file:
         begin = file.read(64).removeprefix(codecs.BOM_UTF8).lstrip()
-    others = (HEADER.encode(), codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\x1f\x8b")  # the last is gzip
-    return bool(begin) and not begin.startswith(others)
+    other_beginnings = (HEADER.encode(), codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\x1f\x8b")  # the last is gzip
+    return bool(begin) and not begin.startswith(other_beginnings)

@@ -98,6 +98,7 @@ class GraphFiles(Options):
         has_dictionary = bool(self.dictionary.dict or not self.grammar)
         self.require("grammar", has_dictionary, "is given without {dict}; expected a dictionary, which a grammar needs")
         needed = not self.from_model_set
-        both, neither = bool(self.transitions and self.alignment), not (self.transitions or self.alignment)
-        self.require("transitions", not both, "is given beside {alignment}; expected one of them")
+        has_both = bool(self.transitions and self.alignment)
+        neither = not (self.transitions or self.alignment)
+        self.require("transitions", not has_both, "is given beside {alignment}; expected one of them")
         self.require("transitions", not (needed and neither), "is missing; expected it or {alignment}")

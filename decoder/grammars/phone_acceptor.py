@@ -64,8 +64,12 @@ class GrammarAcceptor(CrossWordAcceptor):
         loop: PhoneLoop,
         where: str,
     ):
-        self.table, self.spoken, self.final_cost, self.between = table, spoken, final_cost, between
-        self.loop, self.where = loop, where
+        self.table = table
+        self.spoken = spoken
+        self.final_cost = final_cost
+        self.between = between
+        self.loop = loop
+        self.where = where
         self.num_nodes = NUM_FIXED
         self._arcs = []
         self._chains = [(np.zeros(0, np.int64),) * 3]
@@ -75,8 +79,10 @@ class GrammarAcceptor(CrossWordAcceptor):
         self._nodes: dict[tuple[object, ...], int] = {}
         self._has_context = len(table.context_free) < table.num_phones
         silence = table.silence
-        self._first, self._last = defaultdict(set), defaultdict(set)  # of words from a node, and of words to it
-        self._left, self._right = defaultdict(set), defaultdict(set)  # neighbours, silence among them
+        self._first = defaultdict(set)  # of words from a node, and of words to it
+        self._last = defaultdict(set)
+        self._left = defaultdict(set)  # neighbours, silence among them
+        self._right = defaultdict(set)
         self._left[0].add(silence)
         for arc in spoken:
             if arc.phones:
@@ -103,9 +109,9 @@ class GrammarAcceptor(CrossWordAcceptor):
 
     def _find(self, *key: object) -> tuple[int, bool]:
         """Return the node of a key, and whether it is new."""
-        found = self._nodes.get(key)
-        if found is not None:
-            return found, False
+        node = self._nodes.get(key)
+        if node is not None:
+            return node, False
         self._nodes[key] = self.num_nodes
         self.num_nodes += 1
         return self.num_nodes - 1, True
@@ -128,14 +134,17 @@ class GrammarAcceptor(CrossWordAcceptor):
             else:
                 self._add_long_word(arc)
             self._check_size()
-        sil, joined, silent = self.table.silence, [], []
+        sil = self.table.silence
+        joined = []
+        silent = []
         for node, final in enumerate(self.final_cost):
             for left in self._left[node]:
                 for first in self._first[node]:
                     if left in self._last[node] and (first != sil or not self._has_context):
                         joined.append((self._word_end(node, left, first), self._node("hub", node, left, first)))
             self._check_size()
-            before, after = self._node("end", node, sil, sil), self._node("after", node)
+            before = self._node("end", node, sil, sil)
+            after = self._node("after", node)
             for first in self._first[node]:
                 self._single.append((after, self._node("hub", node, sil, first), EPSILON, 0.0))
             if math.isfinite(final):
@@ -156,7 +165,8 @@ class GrammarAcceptor(CrossWordAcceptor):
 
     def _add_long_word(self, arc: SpokenArc) -> None:
         """Two or more phones: from the hubs through the trie, the label, the last phone in every context."""
-        phones, chains = arc.phones, self._triphones
+        phones = arc.phones
+        chains = self._triphones
         node, new = self._find("trie", arc.source, phones[:2])
         first = self._neighbour(phones[0])
         for left in self._left[arc.source] if new else ():
@@ -175,23 +185,27 @@ class GrammarAcceptor(CrossWordAcceptor):
     def _add_short_word(self, arc: SpokenArc) -> None:
         """One phone, in every context, with the label before the last state."""
         phone = arc.phones[0]
-        seen = self._neighbour(phone)
+        neighbour = self._neighbour(phone)
         for left in self._left[arc.source]:
             for right in self._right[arc.target]:
-                hub, end = self._node("hub", arc.source, left, seen), self._word_end(arc.target, seen, right)
+                hub = self._node("hub", arc.source, left, neighbour)
+                end = self._word_end(arc.target, neighbour, right)
                 self._short.append((hub, end, left, phone, right, arc.label, arc.cost))
 
     def _add_loop(self, arc: SpokenArc) -> None:
         """The phone loop, between silences or words that have silence as their neighbour; a node has one loop to it."""
-        sil, nothing = self.table.silence, round_to_grid(self.between.nothing_cost)
+        sil = self.table.silence
+        nothing = round_to_grid(self.between.nothing_cost)
         key = arc.target, arc.label
         entry, new = self._find("loop", key, 0)
-        before, after = self._node("end", arc.source, sil, sil), self._node("after", arc.source)
+        before = self._node("end", arc.source, sil, sil)
+        after = self._node("after", arc.source)
         self._single += [(before, entry, EPSILON, arc.cost + nothing), (after, entry, EPSILON, arc.cost)]
         if not new:
             return
-        loop, last, exit = (self._node("loop", key, place) for place in (1, 2, 3))
-        before, after = self._node("end", arc.target, sil, sil), self._node("after", arc.target)
+        loop, last, exit = (self._node("loop", key, number) for number in (1, 2, 3))
+        before = self._node("end", arc.target, sil, sil)
+        after = self._node("after", arc.target)
         self._single += [(exit, before, EPSILON, 0.0), (exit, after, EPSILON, nothing)]
         arcs, self.num_nodes = loop_arcs(
             self.loop.phones, (entry, loop, last, exit), arc.label, self.loop.cost, self.num_nodes

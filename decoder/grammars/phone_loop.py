@@ -16,26 +16,26 @@ def phone_states(models: PhoneModels, without: Collection[str] = ()) -> dict[str
 
     without: models that are left out.  Of a phone with models of different lengths, those of the first length count.
     """
-    found: dict[str, list[dict[str, None]]] = {}
+    states_of_phone: dict[str, list[dict[str, None]]] = {}
     for name, states in models.states.items():
         phone = phone_of(name)
         if phone in without or models.early_exits(name) is None:
             continue
-        places = found.setdefault(phone, [{} for _ in states])
+        places = states_of_phone.setdefault(phone, [{} for _ in states])
         if len(places) == len(states):
-            for place, state in zip(places, states):
-                place[state] = None
-    return {phone: [list(place) for place in places] for phone, places in found.items() if places}
+            for names, state in zip(places, states):
+                names[state] = None
+    return {phone: [list(names) for names in places] for phone, places in states_of_phone.items() if places}
 
 
 def early_lengths(models: PhoneModels) -> dict[str, list[int]]:
     """Return the numbers of states, besides all, after which the models of a phone may be left."""
-    found: dict[str, set[int]] = {}
+    lengths_of_phone: dict[str, set[int]] = {}
     for name in models.topology:
         exits = models.early_exits(name) or ()
         early = (i for i, (_, leaving) in enumerate(exits, start=1) if leaving > -math.inf)
-        found.setdefault(phone_of(name), set()).update(early)
-    return {phone: sorted(lengths) for phone, lengths in found.items()}
+        lengths_of_phone.setdefault(phone_of(name), set()).update(early)
+    return {phone: sorted(lengths) for phone, lengths in lengths_of_phone.items()}
 
 
 def loop_arcs(

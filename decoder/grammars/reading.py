@@ -17,7 +17,6 @@ from readers.language.grammars.phrase_list import parse_phrase_list, phrase_netw
 from readers.results.lattice import NULL_WORD
 
 PARSERS = {"jsgf": parse_jsgf, "hparse": parse_hparse, "phrases": parse_phrase_list}
-GRAMMAR_KINDS = (*PARSERS, "slf")
 FIRST_SYMBOLS = "a grammar, which begins with #JSGF, [ (list of phrases), $ or ( (HParse), VERSION= or N= (SLF)"
 _SLF = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:VERSION|V|UTTERANCE|U|N|NODES)\s*=")
 
@@ -58,11 +57,11 @@ def open_grammar(grammar: str | Path | Sequence[str], kind: str | None = None) -
             raise ConfigError(f"kind of grammar {kind!r}; expected {', '.join(PARSERS)}; or a file")
         return PARSERS[kind](str(grammar))
     text = read_text(grammar)
-    found = kind_of(text)
-    if found == "hparse" and not text.lstrip().startswith(("$", "(", "/*")):
+    detected = kind_of(text)
+    if detected == "hparse" and not text.lstrip().startswith(("$", "(", "/*")):
         line, start = next(((i, s) for i, s in enumerate(text.splitlines(), 1) if s.strip()), (1, "the end"))
         raise FormatError(f"{grammar}:{line}: {start.strip()[:MOST_SHOWN]}; expected {FIRST_SYMBOLS}")
-    return slf_network(grammar) if found == "slf" else PARSERS[found](text, str(grammar))
+    return slf_network(grammar) if detected == "slf" else PARSERS[detected](text, str(grammar))
 
 
 def kind_of(text: str) -> str:
@@ -85,9 +84,9 @@ def slf_network(path: str | Path) -> WordNetwork:
         raise FormatError(f"{path}: {lattice.num_links} links; expected at most {MOST_ARCS}")
     nodes = np.arange(lattice.num_nodes)
     first, last = np.setdiff1d(nodes, lattice.end), np.setdiff1d(nodes, lattice.start)
-    for what, found in (("first", first), ("last", last)):
-        if len(found) != 1:
-            raise FormatError(f"{path}: {len(found)} {what} nodes; expected one, with links only on one side of it")
+    for what, ends in (("first", first), ("last", last)):
+        if len(ends) != 1:
+            raise FormatError(f"{path}: {len(ends)} {what} nodes; expected one, with links only on one side of it")
     builder = NetworkBuilder(str(path))
     number = [builder.node() for _ in nodes]
     builder.add(WordNetwork.START, number[first[0]])

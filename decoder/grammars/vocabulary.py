@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decoder.graph.lexicon import Lexicon
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
-from readers.language.grammars.network import UNKNOWN, WordArc, WordNetwork
+from readers.language.grammars.network import UNKNOWN, WordNetwork
 
 EMPTY_WORDS = {"!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END", "SENT-START", "SENT-END"}  # of HTK's examples
 EMPTY_WORDS |= {SENTENCE_START, SENTENCE_END}
@@ -42,7 +42,7 @@ def spelled_as_dictionary(
     if missing and not drop:
         raise GraphError(f"{network.where}: not in the dictionary: {listed(missing)}; expected words of the dictionary")
     arcs = [
-        WordArc(arc.source, arc.target, None if arc.word is None else spelling[arc.word], arc.cost)
+        arc if arc.word is None else arc._replace(word=spelling[arc.word])
         for arc in network.arcs
         if arc.word is None or arc.word in spelling
     ]

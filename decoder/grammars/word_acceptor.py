@@ -50,10 +50,12 @@ def _without_empty_arcs(network: WordNetwork, label: dict[str, int]) -> ArcArray
     outgoing: dict[int, list[WordArc]] = defaultdict(list)
     for arc in network.arcs:
         outgoing[arc.source].append(arc)
-    number, waiting = {network.START: 0}, [network.START]
+    number = {network.START: 0}
+    waiting = [network.START]
     rows: dict[tuple[int, int, int], float] = {}
     final: dict[int, float] = {}
-    steps, most = 0, FREE_STEPS + STEPS_PER_ARC * len(network.arcs)
+    steps = 0
+    most = FREE_STEPS + STEPS_PER_ARC * len(network.arcs)
     while waiting:
         node = waiting.pop()
         source = number[node]
@@ -84,7 +86,9 @@ def _without_empty_arcs(network: WordNetwork, label: dict[str, int]) -> ArcArray
 
 def _empty_closure(node: int, outgoing: dict[int, list[WordArc]]) -> dict[int, float]:
     """Return the cost of each node that can be reached without a word."""
-    best, done, heap = {node: 0.0}, set(), [(0.0, node)]
+    best = {node: 0.0}
+    done = set()
+    heap = [(0.0, node)]
     while heap:
         cost, reached = heapq.heappop(heap)
         if reached in done:

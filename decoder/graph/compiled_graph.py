@@ -172,8 +172,9 @@ def precompile(
     pair = acceptor.target[emitting].astype(np.int64) * len(states) + hmm
     positions, target = np.unique(pair, return_inverse=True)
     position_exit, position_state = np.divmod(positions, len(states))
-    emitting_cost, word = acceptor.cost[emitting], ~emitting
-    first_emitting, kept = _grouped(num_states, emitting_cost, acceptor.source[emitting], target)
+    emitting_cost = acceptor.cost[emitting]
+    word = ~emitting
+    first_emitting, order_of_arcs = _grouped(num_states, emitting_cost, acceptor.source[emitting], target)
     ends = acceptor.source[word], acceptor.target[word]
     first_word, order = _grouped(num_states, acceptor.cost[word], *ends, label[word])
     final_cost = np.full(num_states, np.inf, dtype=np.float32)
@@ -186,8 +187,8 @@ def precompile(
         self_cost=self_cost[position_state],
         forward_cost=forward_cost[position_state],
         first_emitting=first_emitting,
-        emitting_target=target[kept],
-        emitting_cost=emitting_cost[kept],
+        emitting_target=target[order_of_arcs],
+        emitting_cost=emitting_cost[order_of_arcs],
         first_word=first_word,
         word_label=label[word][order],
         word_target=word_target,
@@ -227,9 +228,12 @@ def freeze(arrays: GraphArrays) -> GraphArrays:
 
 def check_graph(graph: DecodingGraph) -> None:
     """Check what the search relies on.  Raises GraphError."""
-    arrays, where = graph.arrays, graph.where
-    num_states, num_positions = graph.num_states, graph.num_positions
-    num_hmm, num_words = len(graph.states), len(graph.words)
+    arrays = graph.arrays
+    where = graph.where
+    num_states = graph.num_states
+    num_positions = graph.num_positions
+    num_hmm = len(graph.states)
+    num_words = len(graph.words)
     if not num_positions:
         raise GraphError(f"{where}: no arc with an HMM state; expected labels such as [aa_s2]")
     if not 0 <= graph.start < num_states:
@@ -363,9 +367,10 @@ def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarr
     """A state on a cycle: following predecessors among the waiting states never ends, so it returns to one."""
     source = np.repeat(np.arange(first_word.shape[0] - 1), np.diff(first_word))
     before = {int(t): int(s) for s, t in zip(source, word_target) if waiting[s] > 0}
-    state, seen = int(np.flatnonzero(waiting > 0)[0]), set()
-    while state not in seen:
-        seen.add(state)
+    state = int(np.flatnonzero(waiting > 0)[0])
+    visited = set()
+    while state not in visited:
+        visited.add(state)
         state = before[state]
     return state
 
@@ -374,13 +379,13 @@ def _models(
     states: list[str], state_map: Mapping[str, Sequence[str]] | None
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """(models, state_model (H,), state_index (H,)) of the HMM states; the model of a triphone is its phone."""
-    place: dict[str, tuple[str, int]] = {}
+    position: dict[str, tuple[str, int]] = {}
     # A state of several models belongs to the longest, then to the first: to sil, not to sp.
     for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
         phone = phone_of(model)
         for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
-            place.setdefault(name, (phone, index))
-    pairs = [place.get(name) or model_of_state(name) for name in states]
+            position.setdefault(name, (phone, index))
+    pairs = [position.get(name) or model_of_state(name) for name in states]
     models = list(dict.fromkeys(model for model, _ in pairs))
     number = {model: i for i, model in enumerate(models)}
     state_model = np.array([number[model] for model, _ in pairs], dtype=np.int32)

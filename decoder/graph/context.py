@@ -25,7 +25,9 @@ class TriphoneTable:
 
     def __init__(self, models: PhoneModels, phones: Sequence[str], silence: int, symbols: list[str]):
         states = models.states
-        self.states, self.phone_names, self.silence = states, list(phones), silence
+        self.states = states
+        self.phone_names = list(phones)
+        self.silence = silence
         self._exits = {name: models.early_exits(name) or () for name in models.topology}
         label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
         self._label = {name: [label[f"[{s}]"] for s in names] for name, names in states.items()}
@@ -99,13 +101,13 @@ class TriphoneTable:
     @property
     def identifies_phones(self) -> bool:
         """Whether the states of a path determine its phones: no state in two places, one length for each phone."""
-        place: dict[int, tuple[str, int]] = {}
+        position: dict[int, tuple[str, int]] = {}
         length: dict[str, int] = {}
         for name, labels in self.used.items():
             phone = phone_of(name)
             if length.setdefault(phone, len(labels)) != len(labels):
                 return False
-            if any(place.setdefault(label, (phone, i)) != (phone, i) for i, label in enumerate(labels)):
+            if any(position.setdefault(label, (phone, i)) != (phone, i) for i, label in enumerate(labels)):
                 return False
         return True
 
@@ -116,9 +118,10 @@ class TriphoneTable:
         self.offset = np.cumsum(self.length) - self.length
         total = int(self.length.sum())
         self.labels = np.fromiter(itertools.chain.from_iterable(rows), np.int64, total)
-        self.enter_cost, self.leave_cost = np.zeros(total), np.full(total, np.inf)
+        self.enter_cost = np.zeros(total)
+        self.leave_cost = np.full(total, np.inf)
         for (_, exits), offset in zip(self._numbers, self.offset.tolist()):
-            for place, (going_on, leaving) in enumerate(exits, start=offset):
-                self.enter_cost[place + 1] = round_to_grid(-going_on)
+            for row, (going_on, leaving) in enumerate(exits, start=offset):
+                self.enter_cost[row + 1] = round_to_grid(-going_on)
                 if leaving > -np.inf:
-                    self.leave_cost[place] = round_to_grid(-leaving)
+                    self.leave_cost[row] = round_to_grid(-leaving)

@@ -122,8 +122,10 @@ class CrossWordAcceptor:
         long = np.flatnonzero(self.lengths >= 2)
         if not long.size:
             return
-        size, table = self.table.num_phones, self.table
-        phones, lengths = self.phones[long], self.lengths[long]
+        size = self.table.num_phones
+        table = self.table
+        phones = self.phones[long]
+        lengths = self.lengths[long]
         pairs, trie = np.unique(phones[:, 0] * size + phones[:, 1], return_inverse=True)
         trie = self.nodes(len(pairs))[trie]  # of each word, its trie node so far
         f, s = np.divmod(pairs, size)
@@ -135,7 +137,8 @@ class CrossWordAcceptor:
             keys, first, inverse = np.unique(
                 trie[longer] * size + phones[longer, k], return_index=True, return_inverse=True
             )
-            nodes, example = self.nodes(len(keys)), phones[longer[first]]
+            nodes = self.nodes(len(keys))
+            example = phones[longer[first]]
             self.add_chains(keys // size, nodes, table.models(example[:, k - 2], example[:, k - 1], example[:, k]))
             trie[longer] = nodes[inverse]
         rows = np.arange(len(long))
@@ -153,7 +156,9 @@ class CrossWordAcceptor:
             return
         table = self.table
         phones, of_word = np.unique(self.phones[short, 0], return_inverse=True)
-        left, phone, right = self.lefts[:, None, None], phones[:, None], self.rights
+        left = self.lefts[:, None, None]
+        phone = phones[:, None]
+        right = self.rights
         heads, tails = table.split_models(left, phone, right)
         shape = heads.shape
         before = self.nodes(heads.size).reshape(shape)
@@ -173,20 +178,21 @@ class CrossWordAcceptor:
         exit, which consumes no frame, is left to the caller.
         """
         sources, targets = np.broadcast_arrays(np.atleast_1d(source), np.atleast_1d(target))
-        count, cost = len(sources), round_to_grid(cost)
-        place = {0: sources}
+        count = len(sources)
+        cost = round_to_grid(cost)
+        nodes = {0: sources}
         for number in range(1, topology.exit):
-            place[number] = self.nodes(count)
+            nodes[number] = self.nodes(count)
         leaving = {start: price for start, end, price in topology.arcs if end == topology.exit and start != 0}
         last = {start: self.nodes(count) for start in leaving} if word is not None else {}
         for start, end, price in topology.arcs:
             price += cost if start == 0 else 0.0
             if end != topology.exit:
-                self.add_arcs(place[start], place[end], topology.labels[end - 1], price)
+                self.add_arcs(nodes[start], nodes[end], topology.labels[end - 1], price)
                 if end in last and word is not None:
-                    self.add_arcs(place[start], last[end], word, price + leaving[end])
+                    self.add_arcs(nodes[start], last[end], word, price + leaving[end])
             elif start != 0 and word is None:
-                self.add_arcs(place[start], targets, EPSILON, price)
+                self.add_arcs(nodes[start], targets, EPSILON, price)
         for start, node in last.items():
             self.add_arcs(node, targets, topology.labels[start - 1])
 
@@ -195,14 +201,16 @@ class CrossWordAcceptor:
         source, target, label, cost = (np.concatenate(parts) for parts in zip(*self._arcs))
         c_source, c_target, model = (np.concatenate(parts) for parts in zip(*self._chains))
         length = self.table.length[model]
-        ends, total = np.cumsum(length), int(length.sum())
+        ends = np.cumsum(length)
+        total = int(length.sum())
         first, last = ends - length, ends - 1
         within = np.arange(total) - np.repeat(first, length)
         inner = np.ones(total, dtype=bool)  # arcs that end in a new node
         inner[last] = False
         chain_target = np.cumsum(inner) - 1 + self.num_nodes
         chain_source = np.roll(chain_target, 1)
-        chain_source[first], chain_target[last] = c_source, c_target
+        chain_source[first] = c_source
+        chain_target[last] = c_target
         places = np.repeat(self.table.offset[model], length) + within
         early = np.flatnonzero(np.isfinite(self.table.leave_cost[places]))  # states after which a model may be left
         leaving = np.repeat(c_target, length)[early]

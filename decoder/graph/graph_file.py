@@ -17,9 +17,10 @@ import numpy as np
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
 from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS, SilenceTopology
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
+from readers.common.faults import counted
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
-from readers.common.report import RunReport
+from readers.common.report import Figures, RunReport
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
 from readers.language.att import write_acceptor
@@ -102,16 +103,16 @@ def _parse_defaults(section: np.ndarray) -> GraphDefaults:
     """Raise ValueError, TypeError, AttributeError or KeyError for bytes that are not defaults."""
     if section.shape[0] > MAX_DEFAULTS:
         raise ValueError(f"{section.shape[0]} bytes, more than {MAX_DEFAULTS}")
-    found = parse_json(section.tobytes().decode())
-    if found["version"] != DEFAULTS_VERSION:
-        raise ValueError(f"version {str(found['version'])[:20]}")
-    for name, value in found["options"].items():
+    content = parse_json(section.tobytes().decode())
+    if content["version"] != DEFAULTS_VERSION:
+        raise ValueError(f"version {str(content['version'])[:20]}")
+    for name, value in content["options"].items():
         if not is_search_option(name, value):
             raise ValueError(f"{name[:40]} = {str(value)[:40]}")
-    models = found.get("tuned_with", {})
+    models = content.get("tuned_with", {})
     if not set(models) <= {"am", "lm"} or not all(isinstance(value, str) for value in models.values()):
         raise ValueError(f"tuned with {str(models)[:40]}")
-    return GraphDefaults(found["options"], models)
+    return GraphDefaults(content["options"], models)
 
 
 def is_search_option(name: str, value: object) -> bool:
@@ -141,7 +142,9 @@ def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
         For a file that is not a compiled graph, or is damaged.
     OSError
     """
-    options = {name: one.item() if isinstance(one, np.generic) else one for name, one in defaults.options.items()}
+    options = {
+        name: value.item() if isinstance(value, np.generic) else value for name, value in defaults.options.items()
+    }
     for name, value in options.items():
         if not is_search_option(name, value):
             raise ConfigError(
@@ -177,15 +180,16 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
     FORMAT.write(path, graph.start, sections)
 
 
-def load_graph(path: str | Path | FilePart, verify: bool = True) -> DecodingGraph:
+def load_graph(path: str | Path | FilePart, verify: bool | None = None) -> DecodingGraph:
     """Map a compiled graph into memory and check it.
 
     Parameters
     ----------
     path : str, Path or FilePart
         A file written by `save_graph` or `argon -precompile true`.
-    verify : bool
-        Whether to compare the checksums of the file.  The numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.  The numbers are checked in
+        any case.
 
     Returns
     -------
@@ -260,8 +264,8 @@ def write_graph_directory(
     hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
     if cntkmap is not None:
         if models.transitions is None:  # then the compiled graph contains only the states that it uses
-            known = set(compiled.states)
-            cntkmap = {state: row for state, row in cntkmap.items() if state in known}
+            used_states = set(compiled.states)
+            cntkmap = {state: row for state, row in cntkmap.items() if state in used_states}
         hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
     if graph.silence is not None:
         hmm_tables.write_silence(out / "silence", graph.silence, topology)
@@ -294,7 +298,27 @@ def recorded_silence(directory: Path) -> tuple[str | None, SilenceTopology]:
 def read_silence(path: str | Path | FilePart) -> tuple[str, SilenceTopology]:
     """Return (silence model, topology) of a record.  Raises FormatError for an unknown topology."""
     model, topology = hmm_tables.read_silence(path)
-    for known in SILENCE_TOPOLOGIES:
-        if topology == known:
-            return model, known
+    for supported in SILENCE_TOPOLOGIES:
+        if topology == supported:
+            return model, supported
     raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    graph, defaults = load_graph(path, verify=True), load_defaults(path)
+    options = ", ".join(f"{name} {value:g}" for name, value in defaults.options.items())
+    models = " and ".join(defaults.tuned_with.values())
+    final = int(np.isfinite(graph.arrays.final_cost).sum())
+    return [
+        ("states", f"{graph.num_states}, {final} of them final, start {graph.start}"),
+        ("arcs", f"{len(graph.arrays.emitting_cost)} of HMM states, {len(graph.arrays.word_cost)} of words"),
+        ("positions", f"{graph.num_positions} (an HMM state before the graph state it leads to)"),
+        (
+            "labels",
+            f"{counted(len(graph.states), 'HMM state')} of {counted(len(graph.models), 'model')} and "
+            f"{counted(len(graph.words), 'word')}",
+        ),
+        ("defaults", (options or "none") + (f", tuned with {models}" if models else "")),
+        ("+models", " ".join(graph.models)),
+    ]

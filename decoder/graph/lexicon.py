@@ -116,21 +116,22 @@ def drop_without_models(
     Returns the other pronunciations; (word, reason) of the words that have none left; and (word, reason) of the
     pronunciations that are left out of words that have others.  Raises GraphError if no word is left.
     """
-    kept, lacking = [], []
+    usable = []
+    lacking = []
     for word, phones, cost in words:
         absent = next((phone for phone in phones if phone not in models), None)
         if absent is None:
-            kept.append((word, phones, cost))
+            usable.append((word, phones, cost))
         else:
             lacking.append((word, f"no model for phone '{absent}'"))
-    if lacking and not kept:
+    if lacking and not usable:
         raise GraphError(
             f"graph: no dictionary word with models for its phones, such as {lacking[0][0]}: {lacking[0][1]}; "
             "expected at least one"
         )
-    left = {word for word, _, _ in kept}
-    dropped = {word: reason for word, reason in reversed(lacking) if word not in left}
-    return kept, list(dropped.items())[::-1], [(word, reason) for word, reason in lacking if word in left]
+    pronounced = {word for word, _, _ in usable}
+    dropped = {word: reason for word, reason in reversed(lacking) if word not in pronounced}
+    return usable, list(dropped.items())[::-1], [(word, reason) for word, reason in lacking if word in pronounced]
 
 
 def round_to_grid(cost: float) -> float:

@@ -20,9 +20,9 @@ def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: boo
     if model.components:
         return _of_mixture(model, words)
     arrays = model.arrays
-    wanted = np.zeros(len(model.vocabulary), dtype=np.bool_)
-    wanted[words] = True
-    grows = wanted.copy()
+    is_wanted = np.zeros(len(model.vocabulary), dtype=np.bool_)
+    is_wanted[words] = True
+    grows = is_wanted.copy()
     for mark in (SENTENCE_START, SENTENCE_END):
         if mark in model.vocabulary:
             grows[model.vocabulary.index(mark)] = False
@@ -30,7 +30,7 @@ def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: boo
     reachable[0] |= empty_history
     bound = _completion_bounds(arrays, reachable)
     first_child, children = _children(arrays, bound)
-    best = _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, model.order)
+    best = _least_costs(arrays, is_wanted, visited, reachable, bound, first_child, children, model.order)
     return best[words]
 
 
@@ -39,10 +39,12 @@ def _of_mixture(model: LanguageModel, words: np.ndarray) -> np.ndarray:
     probability = np.zeros(len(words))
     names = [model.vocabulary[word] for word in words]
     for weight, component in model.components:
-        own = np.array([component.word_id(name) for name in names])
-        known = own >= 0
-        if known.any():
-            probability[known] += weight * np.exp(-optimistic_costs(component, own[known], empty_history=True))
+        word_ids = np.array([component.word_id(name) for name in names])
+        has_word = word_ids >= 0
+        if has_word.any():
+            probability[has_word] += weight * np.exp(
+                -optimistic_costs(component, word_ids[has_word], empty_history=True)
+            )
     with np.errstate(divide="ignore"):
         return -np.log(probability)
 
@@ -57,7 +59,8 @@ def _reach(arrays: LMArrays, start_state: int, grows: BoolArray) -> tuple[BoolAr
     reachable = np.zeros(num_states, dtype=np.bool_)
     visited = np.zeros(num_states, dtype=np.bool_)
     stack = np.empty(num_states + 1, dtype=np.int64)
-    stack[0], size = start_state, 1
+    stack[0] = start_state
+    size = 1
     reachable[start_state] = True
     while size > 0:
         size -= 1
@@ -83,17 +86,17 @@ def _completion_bounds(arrays: LMArrays, reachable: BoolArray) -> Float64Array:
         if reachable[state]:
             bound[state] = 0.0
     for state in range(num_states - 1, 0, -1):  # a history backs off to a lower number
-        below = arrays.backoff_state[state]
-        bound[below] = min(bound[below], bound[state] + arrays.backoff_cost[state])
+        shorter = arrays.backoff_state[state]
+        bound[shorter] = min(bound[shorter], bound[state] + arrays.backoff_cost[state])
     return bound
 
 
 def _children(arrays: LMArrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """first_child (S+1,), children (S-1,): the states that back off to each state, in order of their bounds."""
     states = np.arange(1, bound.shape[0])
-    below = arrays.backoff_state[1:]
-    order = np.lexsort((bound[1:] + arrays.backoff_cost[1:], below))
-    return np.searchsorted(below[order], np.arange(bound.shape[0] + 1)), states[order]
+    shorter = arrays.backoff_state[1:]
+    order = np.lexsort((bound[1:] + arrays.backoff_cost[1:], shorter))
+    return np.searchsorted(shorter[order], np.arange(bound.shape[0] + 1)), states[order]
 
 
 @njit(cache=True)
@@ -134,12 +137,16 @@ def _least_costs(
         if not visited[bottom]:
             continue
         for arc in range(arrays.first_arc[bottom], arrays.first_arc[bottom + 1]):
-            word, cost = arrays.word[arc], arrays.cost[arc]
+            word = arrays.word[arc]
+            cost = arrays.cost[arc]
             if not wanted[word] or not cost + bound[bottom] < best[word]:
                 continue
             if reachable[bottom]:
                 best[word] = min(best[word], cost)
-            state_stack[0], next_stack[0], cost_stack[0], depth = bottom, first_child[bottom], cost, 0
+            state_stack[0] = bottom
+            next_stack[0] = first_child[bottom]
+            cost_stack[0] = cost
+            depth = 0
             while depth >= 0:
                 at = next_stack[depth]
                 if at == first_child[state_stack[depth] + 1]:
@@ -156,5 +163,7 @@ def _least_costs(
                 if reachable[above]:
                     best[word] = min(best[word], through)
                 depth += 1
-                state_stack[depth], next_stack[depth], cost_stack[depth] = above, first_child[above], through
+                state_stack[depth] = above
+                next_stack[depth] = first_child[above]
+                cost_stack[depth] = through
     return best

@@ -73,14 +73,18 @@ def to_openfst(arrays: ArcArrays) -> "StdVectorFst":
 
     if arrays.num_arcs and (np.any(np.diff(arrays.source) < 0) or arrays.target.max() >= arrays.num_states):
         raise GraphError("acceptor: arcs out of order or beyond the last state; expected arcs sorted by source")
-    states, arcs = np.zeros(arrays.num_states, dtype=_STATE), np.empty(arrays.num_arcs, dtype=_ARC)
+    states = np.zeros(arrays.num_states, dtype=_STATE)
+    arcs = np.empty(arrays.num_arcs, dtype=_ARC)
     first = arrays.first_arc
-    states["final"], states["first"], states["count"] = arrays.final_cost, first[:-1], np.diff(first)
+    states["final"] = arrays.final_cost
+    states["first"] = first[:-1]
+    states["count"] = np.diff(first)
     output = arrays.label if arrays.output is None else arrays.output
     for side, labels in (("input", arrays.label), ("output", output)):
         states[f"{side}_epsilons"] = np.bincount(arrays.source[labels == EPSILON], minlength=arrays.num_states)
         arcs[side] = labels
-    arcs["cost"], arcs["target"] = arrays.cost, arrays.target
+    arcs["cost"] = arrays.cost
+    arcs["target"] = arrays.target
     header = _HEADER.pack(
         *(_MAGIC, len(_FST_TYPE), _FST_TYPE, len(_ARC_TYPE), _ARC_TYPE, _VERSION, 0, _EXPANDED),
         *(arrays.start, arrays.num_states, arrays.num_arcs),

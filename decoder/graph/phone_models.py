@@ -1,4 +1,4 @@
-"""Stage one of a triphone graph (CNTK book 6.2.2.1): reduces an HTK model set, the donor, to four small tables.
+"""Stage one of a triphone graph (CNTK book 6.2.2.1): reduces an HTK model set to four small tables.
 
 state_map     `sil-aa+b aa_s2_4 aa_s3_1 aa_s4_7`   every logical model and its states, left to right
 transitions   `[aa_s2_4] ln_self ln_forward`       of each state
@@ -80,7 +80,7 @@ class PhoneModels:
 
     def topology_of(self, model: str) -> tuple[tuple[int, int, float], ...]:
         """(from, to, ln P) of a model, left-to-right unless the topology lists it."""
-        plain = tuple((place, place + 1, 0.0) for place in range(len(self.states[model]) + 1))
+        plain = tuple((state, state + 1, 0.0) for state in range(len(self.states[model]) + 1))
         return self.topology.get(model, plain)
 
     def early_exits(self, model: str) -> EarlyExits | None:
@@ -98,7 +98,8 @@ class PhoneModels:
         """
         if model not in self.topology:
             return ()
-        size, ways = len(self.states[model]), {(a, b): ln for a, b, ln in self.topology[model]}
+        size = len(self.states[model])
+        ways = {(a, b): ln for a, b, ln in self.topology[model]}
         expected = {(0, 1), (size, size + 1), *((i, i + 1) for i in range(1, size))}
         if not expected <= ways.keys() or not all(a and b == size + 1 for a, b in ways.keys() - expected):
             return None
@@ -145,8 +146,8 @@ class PhoneModels:
             hmm_tables.write_topology(directory / "topology", self.topology)
         if self.tied:
             hmm_tables.write_tied_states(directory / "tied", self.tied)
-        for name, there in (("transitions", self.transitions), ("topology", self.topology), ("tied", self.tied)):
-            if not there:  # a table of an earlier run
+        for name, table in (("transitions", self.transitions), ("topology", self.topology), ("tied", self.tied)):
+            if not table:  # a table of an earlier run
                 (directory / name).unlink(missing_ok=True)
         hmm_tables.write_state_map(directory / "state_map", self.states)
 
@@ -157,9 +158,9 @@ class PhoneModels:
         Raises FormatError for damaged tables, GraphError for tables that do not match.
         """
         places = {name: Path(directory) / name for name in ("state_map", *_TABLES)}
-        there = {name: path for name, path in places.items() if name == "state_map" or path.exists()}
+        existing = {name: path for name, path in places.items() if name == "state_map" or path.exists()}
         try:
-            return cls.of_tables(there)
+            return cls.of_tables(existing)
         except GraphError as fault:
             raise GraphError(f"{directory}: {fault}") from fault
 
@@ -169,12 +170,12 @@ class PhoneModels:
 
         Raises FormatError for damaged tables, GraphError for tables that do not match.
         """
-        found = {name: read(places[name]) for name, read in _TABLES.items() if name in places}
-        return cls(hmm_tables.read_state_map(places["state_map"]), **found)
+        tables = {name: read(places[name]) for name, read in _TABLES.items() if name in places}
+        return cls(hmm_tables.read_state_map(places["state_map"]), **tables)
 
 
 def distil(
-    donor: HmmSet,
+    hmm_set: HmmSet,
     names: Mapping[str, str] | None = None,
     trees: DecisionTrees | None = None,
     contexts: Iterable[str] = (),
@@ -184,7 +185,7 @@ def distil(
 
     Parameters
     ----------
-    donor : HmmSet
+    hmm_set : HmmSet
         The model set.
     names : mapping of str to str, optional
         Logical -> physical model (an HMM list).  By default every model of the set stands for itself.
@@ -209,9 +210,9 @@ def distil(
     ----------
     CNTK book, section 6.2.2.1; HTK Book, chapter on HMM definition files.
     """
-    names = dict(names) if names is not None else {name: name for name in donor.hmms}
-    models = _Distiller(donor, trees)
-    tees = {name for name, hmm in donor.hmms.items() if hmm.is_tee}
+    names = dict(names) if names is not None else {name: name for name in hmm_set.hmms}
+    models = _Distiller(hmm_set, trees)
+    tees = {name for name, hmm in hmm_set.hmms.items() if hmm.is_tee}
     for logical, physical in sorted(names.items(), key=lambda pair: pair[1] in tees):
         models.add(logical, physical)  # sil before sp: a senone takes its transitions from sil
     if trees is not None:
@@ -249,10 +250,11 @@ def from_trees(trees: DecisionTrees, state_map: Mapping[str, Sequence[str]], con
 
 
 class _Distiller:
-    """Collects the models of a donor."""
+    """Collects the models of an HTK model set."""
 
-    def __init__(self, donor: HmmSet, trees: DecisionTrees | None):
-        self.donor, self.trees = donor, trees
+    def __init__(self, hmm_set: HmmSet, trees: DecisionTrees | None):
+        self.hmm_set = hmm_set
+        self.trees = trees
         self.states: dict[str, tuple[str, ...]] = {}
         self.stays: dict[str, list[float]] = {}  # state -> P(self) in each physical model that has it
         self.topology: dict[str, tuple[tuple[int, int, float], ...]] = {}
@@ -260,7 +262,7 @@ class _Distiller:
         self.counted: set[str] = set()
         self.of_phone = {  # the topology of triphones of each phone that may be left early
             split_triphone(hmm.name)[1]: _topology(hmm)
-            for hmm in donor.hmms.values()
+            for hmm in hmm_set.hmms.values()
             if split_triphone(hmm.name) != (None, hmm.name, None)
             and not _is_left_to_right(hmm)
             and _is_left_to_right(hmm, early_exit=True)
@@ -270,7 +272,7 @@ class _Distiller:
         """Add a model; physical None: from the trees, unless it is there already."""
         if physical is None and logical in self.states:
             return
-        hmm = self.donor.hmms.get(physical) if physical is not None else None
+        hmm = self.hmm_set.hmms.get(physical) if physical is not None else None
         if hmm is not None:
             self.states[logical] = self._states_of(hmm)
             if hmm.name in self.topology:
@@ -283,7 +285,7 @@ class _Distiller:
             )
         states = self.trees.synthesise(logical)
         for state in states:
-            if state not in self.donor.macros["s"]:
+            if state not in self.hmm_set.macros["s"]:
                 raise GraphError(
                     f"decision trees: leaf '{state}' is not a tied state of the model set; expected a ~s macro"
                 )
@@ -294,7 +296,7 @@ class _Distiller:
 
     def _states_of(self, hmm: Hmm) -> tuple[str, ...]:
         """The model's states; its transitions are counted the first time."""
-        states = tuple(self.donor.state_name(hmm, place) for place in range(len(hmm.states)))
+        states = tuple(self.hmm_set.state_name(hmm, index) for index in range(len(hmm.states)))
         left, _, right = split_triphone(hmm.name)
         if left is not None or right is not None:
             if hmm.name not in self.counted:
@@ -316,14 +318,16 @@ class _Distiller:
         A state whose senone has other transitions in an earlier model gets a name of its own.
         """
         names = list(states)
-        for place, (state, stay) in enumerate(zip(states, _stays(hmm))):
-            known = self.stays.get(state)
-            own = f"{hmm.name}_s{place + 2}"
-            own += "_own" if own in self.donor.macros["s"] else ""
-            if known and abs(known[0] - stay) > SAME and hmm.name not in self.counted:
-                names[place], self.tied[own], self.stays[own] = own, state, [stay]
-            elif own in self.tied:
-                names[place] = own
+        for index, (state, stay) in enumerate(zip(states, _stays(hmm))):
+            earlier_stays = self.stays.get(state)
+            own_state = f"{hmm.name}_s{index + 2}"
+            own_state += "_own" if own_state in self.hmm_set.macros["s"] else ""
+            if earlier_stays and abs(earlier_stays[0] - stay) > SAME and hmm.name not in self.counted:
+                names[index] = own_state
+                self.tied[own_state] = state
+                self.stays[own_state] = [stay]
+            elif own_state in self.tied:
+                names[index] = own_state
             else:
                 self.stays.setdefault(state, []).append(stay)
         if hmm.name not in self.counted and not _is_left_to_right(hmm):
@@ -349,31 +353,31 @@ class _Distiller:
     def _complete_transitions(self) -> None:
         """Give states that only synthesised models have the transitions of their phone's other models."""
         by_place: dict[tuple[str, int], list[float]] = {}
-        for name in self.donor.hmms:
-            hmm = self.donor.hmms[name]
-            for place, stay in enumerate(_stays(hmm)):
-                by_place.setdefault((split_triphone(name)[1], place), []).append(stay)
+        for name in self.hmm_set.hmms:
+            hmm = self.hmm_set.hmms[name]
+            for index, stay in enumerate(_stays(hmm)):
+                by_place.setdefault((split_triphone(name)[1], index), []).append(stay)
         for model, states in self.states.items():
-            for place, state in enumerate(states):
+            for index, state in enumerate(states):
                 if state not in self.stays:
-                    known = by_place.get((split_triphone(model)[1], place))
-                    if not known:
+                    stays = by_place.get((split_triphone(model)[1], index))
+                    if not stays:
                         raise GraphError(
                             f"decision trees: no model of the phone of '{model}' in the model set has a state "
-                            f"{place + 2}; expected one to take transitions from"
+                            f"{index + 2}; expected one to take transitions from"
                         )
-                    self.stays[state] = [sum(known) / len(known)]
+                    self.stays[state] = [sum(stays) / len(stays)]
 
 
 def _stays(hmm: Hmm) -> list[float]:
     """P(self) of each emitting state, less than 1.  Raises GraphError for a state that is never left."""
     stays = []
-    for place in range(1, hmm.num_states - 1):
-        row = hmm.transitions.matrix[place]
-        stay = float(row[place] / row.sum())
+    for state in range(1, hmm.num_states - 1):
+        row = hmm.transitions.matrix[state]
+        stay = float(row[state] / row.sum())
         if stay > 1 - POSSIBLE:
             raise GraphError(
-                f"{hmm.where}: state {place + 1} of '{hmm.name}' is never left; expected a transition to another state"
+                f"{hmm.where}: state {state + 1} of '{hmm.name}' is never left; expected a transition to another state"
             )
         stays.append(stay)
     return stays
@@ -381,7 +385,8 @@ def _stays(hmm: Hmm) -> list[float]:
 
 def _is_left_to_right(hmm: Hmm, early_exit: bool = False) -> bool:
     """Whether states are passed in order; with early_exit, the model may be left after any of them."""
-    matrix, last = hmm.transitions.matrix, hmm.num_states - 1
+    matrix = hmm.transitions.matrix
+    last = hmm.num_states - 1
     return all(
         matrix[i, j] <= POSSIBLE
         for i in range(last)

@@ -21,7 +21,8 @@ def best_completion(arrays: ArcArrays) -> np.ndarray:
     """
     distance = arrays.final_cost.astype(np.float64)
     entering = np.argsort(arrays.target, kind="stable")  # arcs by the state that they enter
-    source, cost = arrays.source[entering], arrays.cost[entering].astype(np.float64)
+    source = arrays.source[entering]
+    cost = arrays.cost[entering].astype(np.float64)
     count = np.bincount(arrays.target, minlength=arrays.num_states)
     first = np.cumsum(count) - count
     lowered = np.flatnonzero(np.isfinite(distance))
@@ -50,8 +51,8 @@ def push_to_start(arrays: ArcArrays) -> ArcArrays:
     if np.any(arrays.target == arrays.start):
         raise GraphError("acceptor: an arc returns to the start; expected none into the start")
     # The start's value is not subtracted, which puts it on the arcs that leave the start.
-    kept = value.copy()
-    kept[arrays.start] = 0.0
-    cost = arrays.cost + value[arrays.target] - kept[arrays.source]
-    final = arrays.final_cost - kept
+    subtracted = value.copy()
+    subtracted[arrays.start] = 0.0
+    cost = arrays.cost + value[arrays.target] - subtracted[arrays.source]
+    final = arrays.final_cost - subtracted
     return replace(arrays, cost=cost.astype(np.float32), final_cost=final.astype(np.float32))

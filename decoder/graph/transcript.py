@@ -131,17 +131,20 @@ class TranscriptGraphs:
         options: GraphOptions | None = None,
         silence_cost: float = 0.0,
     ):
-        self.models, self.dictionary, self.silence_cost = models, dictionary, silence_cost
+        self.models = models
+        self.dictionary = dictionary
+        self.silence_cost = silence_cost
         self.options = options or GraphOptions()
-        self.context, self.rows = has_context(models), _score_rows(models, rows)
+        self.context = has_context(models)
+        self.rows = _score_rows(models, rows)
         self.num_rows = max(self.rows.values()) + 1
         pause = self.options.short_pause if self.options.short_pause is not None else SHORT_PAUSE
         self.pause = pause if pause in models.states else None
         self.silence = self._silence(dictionary)
         self.words = None if dictionary is None else self._words(dictionary)
-        wanted = self.options.optional_silence
-        self.insert_silence = dictionary is not None if wanted is None else wanted
-        if wanted and self.silence is None:
+        optional_silence = self.options.optional_silence
+        self.insert_silence = dictionary is not None if optional_silence is None else optional_silence
+        if optional_silence and self.silence is None:
             raise GraphError(
                 "alignment: no silence model for optional silence; expected its name, or no optional silence"
             )
@@ -167,9 +170,12 @@ class TranscriptGraphs:
                 phones = phones[:-1]  # optional between words anyway
             cost = -self.options.pronunciation_scale * math.log(entry.probability or 1.0)
             key = (phones, entry.output_word)
-            known = words.setdefault(entry.word, {})
-            known[key] = min(cost, known.get(key, math.inf))
-        return {word: [(p, cost, out) for (p, out), cost in known.items()] for word, known in words.items()}
+            pronunciations = words.setdefault(entry.word, {})
+            pronunciations[key] = min(cost, pronunciations.get(key, math.inf))
+        return {
+            word: [(p, cost, out) for (p, out), cost in pronunciations.items()]
+            for word, pronunciations in words.items()
+        }
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
         """The graph of a transcript.
@@ -191,8 +197,8 @@ class TranscriptGraphs:
                 raise GraphError(f"dictionary word '{empty[0]}': no phones; expected at least one")
             _refuse([phone for phone in phones if phone not in self.phones], "phones", "the HMM set")
         else:
-            known = self.models.states.keys() | self.phones
-            _refuse([name for name in transcript if name not in known], "phones", "the HMM set")
+            phone_names = self.models.states.keys() | self.phones
+            _refuse([name for name in transcript if name not in phone_names], "phones", "the HMM set")
             spoken = [[((name,), 0.0, name)] for name in transcript]
         words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
         if not self.insert_silence or self.silence is None:
@@ -236,8 +242,8 @@ class TranscriptGraphs:
         any_order = self.options.silence_topology == "any-order"
         if any_order and model == self.silence and model not in self.models.topology:
             last = len(self.models.states[model])
-            inside = [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
-            return [(0, 1, 0.0), *inside, (last, last + 1, 0.0)]
+            jumps = [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+            return [(0, 1, 0.0), *jumps, (last, last + 1, 0.0)]
         return [(start, end, -ln) for start, end, ln in self.models.topology_of(model)]
 
 
@@ -298,7 +304,8 @@ class _Builder:
         """Add a model; returns the Flow that leaves it."""
         if not entering:
             return {}
-        number, first = len(self.units), len(self.states)
+        number = len(self.units)
+        first = len(self.states)
         names = self.graphs.models.states[unit.model]
         self.units.append(unit)
         self.states += [(name, number) for name in names]
@@ -312,11 +319,13 @@ class _Builder:
         return leaving
 
     def _finish(self, final: Flow) -> TranscriptGraph:
-        graphs, size = self.graphs, len(self.states)
+        graphs = self.graphs
+        size = len(self.states)
         names = [name for name, _ in self.states]
         pairs = graphs.models.transitions
         costs = np.zeros((size, 2)) if pairs is None else -np.array([pairs[name] for name in names]).reshape(-1, 2)
-        entry, ending = np.full(size, np.inf), np.full(size, np.inf)
+        entry = np.full(size, np.inf)
+        ending = np.full(size, np.inf)
         inner: list[tuple[int, int, float]] = []
         for source, target, cost in self.arcs:
             if source == BEGIN:
@@ -353,10 +362,10 @@ def _frames_to_end(size: int, arcs: list[tuple[int, int, float]], last: list[int
     distance[last] = 0
     waiting = deque(last)
     while waiting:
-        place = waiting.popleft()
-        for source in before[place]:
-            if distance[source] > distance[place] + 1:
-                distance[source] = distance[place] + 1
+        position = waiting.popleft()
+        for source in before[position]:
+            if distance[source] > distance[position] + 1:
+                distance[source] = distance[position] + 1
                 waiting.append(source)
     return distance
 
@@ -392,11 +401,11 @@ def _score_rows(models: PhoneModels, rows: Mapping[str, int] | None) -> dict[str
     if rows is None:
         order = {senone: i for i, senone in enumerate(dict.fromkeys(senones.values()))}
         return {state: order[senone] for state, senone in senones.items()}
-    found = {state: rows.get(state, rows.get(senone, -1)) for state, senone in senones.items()}
-    lacking = [state for state, row in found.items() if row < 0]
+    state_rows = {state: rows.get(state, rows.get(senone, -1)) for state, senone in senones.items()}
+    lacking = [state for state, row in state_rows.items() if row < 0]
     if lacking:
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise GraphError(
             f"cntkmap: no index of state [{lacking[0]}]{more}; expected a line `[state] index` for each of the HMM set"
         )
-    return found
+    return state_rows

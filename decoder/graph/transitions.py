@@ -125,7 +125,8 @@ def estimate_transitions(
     """
     if not 0 <= floor < 0.5:
         raise FormatError(f"transition floor {floor}; expected at least 0 and below 0.5")
-    runs, frames = dict.fromkeys(states, 0), dict.fromkeys(states, 0)
+    runs = dict.fromkeys(states, 0)
+    frames = dict.fromkeys(states, 0)
     for key, labels in alignments.items() if isinstance(alignments, Mapping) else alignments:
         where = alignments.where(key) if isinstance(alignments, MLF) else key
         bounds = frame_bounds(labels, where, frame_period).tolist()

@@ -196,7 +196,8 @@ def _compile(
         SENTENCE_START: (number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),
         SENTENCE_END: (number[SENTENCE_END], min(cost for _, cost in lexicon.ends) + lookahead[SENTENCE_END]),
     }
-    silent, short = topology(silence), topology(pause) if pause else None
+    silent = topology(silence)
+    short = topology(pause) if pause else None
     arrays = cross_word_acceptor(table, numbered, silent, short, costs_between(options, lexicon, models, pause), marks)
     final = np.array(meaning)
     if table.identifies_phones and _identifies_silences(table, final, silent, short):

@@ -64,7 +64,9 @@ def _over_words(arrays: LMArrays, member_of: np.ndarray, emission: np.ndarray, n
     word = members[first_member[arrays.word[arc]] + within]
     state = np.searchsorted(arrays.first_arc, arc, side="right") - 1
     order = np.lexsort((word, state))
-    arc, word, state = arc[order], word[order], state[order]
+    arc = arc[order]
+    word = word[order]
+    state = state[order]
     return arrays._replace(
         first_arc=np.searchsorted(state, np.arange(arrays.first_arc.shape[0])).astype(np.int64),
         word=word.astype(np.int32),
@@ -101,8 +103,8 @@ def find_classes(
             label[word] = best
         if not moved:
             break
-    found = {word: f"class{label[ids[word]] - 1}" for word in words}
-    return found | {word: "unseen" for word in vocabulary if word not in found and word not in MARKS}
+    class_of = {word: f"class{label[ids[word]] - 1}" for word in words}
+    return class_of | {word: "unseen" for word in vocabulary if word not in class_of and word not in MARKS}
 
 
 def _best_class(follows: np.ndarray, label: np.ndarray, word: int, num_labels: int) -> int:
@@ -112,19 +114,20 @@ def _best_class(follows: np.ndarray, label: np.ndarray, word: int, num_labels: i
     of_class = np.zeros((len(label), num_labels))
     of_class[np.arange(len(label)), label] = 1.0
     of_class[word] = 0.0
-    others = of_class.T @ follows @ of_class
-    after, before = follows[word] @ of_class, follows[:, word] @ of_class
+    pairs_without = of_class.T @ follows @ of_class
+    after = follows[word] @ of_class
+    before = follows[:, word] @ of_class
     gains = np.full(num_labels, -np.inf)
     for label_tried in range(2, num_labels):
-        pairs = others.copy()
+        pairs = pairs_without.copy()
         pairs[label_tried] += after
         pairs[:, label_tried] += before
         pairs[label_tried, label_tried] += follows[word, word]
         gains[label_tried] = _n_log_n(pairs) - _n_log_n(pairs.sum(0)) - _n_log_n(pairs.sum(1))
     # A word moves only for a real gain, so that rounding errors cannot move it forever.
-    own = label[word]
+    present = label[word]
     best = int(np.argmax(gains))
-    return best if gains[best] > gains[own] + 1e-9 * abs(gains[own]) else int(own)
+    return best if gains[best] > gains[present] + 1e-9 * abs(gains[present]) else int(present)
 
 
 def _n_log_n(counts: np.ndarray) -> float:

@@ -57,8 +57,8 @@ class _Ids(dict[str, int]):
     """word -> id, which a new word gets when it is looked up."""
 
     def __missing__(self, word: str) -> int:
-        found = self[word] = len(self)
-        return found
+        number = self[word] = len(self)
+        return number
 
 
 def count_part(sentences: Iterable[Sequence[str]], order: int) -> PartCounts:
@@ -95,7 +95,8 @@ def _count(tokens: np.ndarray, lengths: np.ndarray, order: int) -> list[NgramTab
     tables = []
     for k in range(1, order + 1):
         long_enough = remaining[begin] >= k
-        begin, prefix = begin[long_enough], prefix[long_enough]
+        begin = begin[long_enough]
+        prefix = prefix[long_enough]
         table, prefix = _table(prefix, tokens[begin + k - 1], None)
         tables.append(table)
     return tables
@@ -174,8 +175,8 @@ class NgramCounter:
         if self._is_open:
             ids = [self._ids.setdefault(word, len(self._ids)) for word in part.words]
         else:
-            other = -1 if self._unknown is None else self._ids.get(self._unknown, -1)
-            ids = [self._ids.get(word, other) for word in part.words]
+            unknown_id = -1 if self._unknown is None else self._ids.get(self._unknown, -1)
+            ids = [self._ids.get(word, unknown_id) for word in part.words]
             if -1 in ids:
                 new = [word for word, i in zip(part.words, ids) if i < 0 and word not in self._missing]
                 self.missing += new
@@ -186,13 +187,13 @@ class NgramCounter:
         if _size(tables for tables, _ in self._waiting) > _size([self._tables]):
             self._merge()
 
-    def _merge(self, place: np.ndarray | None = None) -> None:
+    def _merge(self, new_ids: np.ndarray | None = None) -> None:
         """Merge what waits; its size is that of the result at least, so that an n-gram is seldom sorted again.
 
         place: new ids of all words.
         """
-        place = np.arange(len(self._ids)) if place is None else place
-        everything = [(self._tables, place), *((tables, place[ids]) for tables, ids in self._waiting)]
+        new_ids = np.arange(len(self._ids)) if new_ids is None else new_ids
+        everything = [(self._tables, new_ids), *((tables, new_ids[ids]) for tables, ids in self._waiting)]
         self._waiting = []
         self._tables = merged(everything)
 
@@ -214,15 +215,17 @@ class NgramCounter:
                 f"language model: words outside the vocabulary: {', '.join(self.missing[:10])}{more}; expected every "
                 "word of the text in the vocabulary, or a name for unknown words"
             )
-        words, place = list(self._ids), None
+        words = list(self._ids)
+        new_ids = None
         if self._is_open:
             fixed = len(MARKS) + bool(self._unknown)
             words = [*words[:fixed], *sorted(words[fixed:])]
             new = {word: i for i, word in enumerate(words)}
-            place = np.array([new[word] for word in self._ids])
+            new_ids = np.array([new[word] for word in self._ids])
         if self._is_open or self._waiting:
-            self._merge(place)
-        tables, self._tables = self._tables, []
+            self._merge(new_ids)
+        tables = self._tables
+        self._tables = []
         return words, _complete(tables)
 
 
@@ -232,7 +235,8 @@ def _size(parts: Iterable[Sequence[NgramTable]]) -> int:
 
 def _complete(tables: Sequence[NgramTable]) -> list[NgramCounts]:
     """Add words, suffixes and the numbers of preceding words to merged tables."""
-    words, suffix = np.zeros((1, 0), np.int32), np.zeros(1, np.int64)
+    words = np.zeros((1, 0), np.int32)
+    suffix = np.zeros(1, np.int64)
     keys = np.zeros(1, np.int64)  # of the order below
     result: list[NgramCounts] = []
     for prefix, word, count in tables:

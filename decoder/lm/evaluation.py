@@ -59,8 +59,11 @@ def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perp
         Costs, unknown words and predictions of probability zero; its property `perplexity` is the usual number.
     """
     sentences = [list(sentence) for sentence in sentences]
-    known = set(model.vocabulary)
-    unknown, impossible, total, num_predicted = [], [], 0.0, 0
+    vocabulary = set(model.vocabulary)
+    unknown = []
+    impossible = []
+    total = 0.0
+    num_predicted = 0
     for number, (sentence, costs) in enumerate(zip(sentences, model.sentence_costs(sentences)), start=1):
         for word, cost in zip([*sentence, SENTENCE_END], costs):
             if np.isnan(cost):
@@ -70,7 +73,7 @@ def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perp
             else:
                 total += float(cost)
                 num_predicted += 1
-    num_outside = sum(word not in known for sentence in sentences for word in sentence)
+    num_outside = sum(word not in vocabulary for sentence in sentences for word in sentence)
     return Perplexity(
         num_sentences=len(sentences),
         num_words=sum(map(len, sentences)),

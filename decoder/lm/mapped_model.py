@@ -13,6 +13,7 @@ from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
 
@@ -34,7 +35,7 @@ def open_language_model(
     path: str | Path,
     log: Callable[[str], None] | None = None,
     least_size: int = LEAST_SIZE,
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> LanguageModel:
     """Open an ARPA language model, from the mapped file beside it if that is up to date.
 
@@ -47,8 +48,9 @@ def open_language_model(
         no unigram <s>, so that sentences begin without history.
     least_size : int
         Size of the ARPA file in bytes from which on a mapped file is used; written if the directory is writable.
-    verify : bool
-        Whether to compare the checksums of the mapped file.  Its numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the mapped file, by default when it is first opened.  Its numbers are
+        checked in any case.
 
     Returns
     -------
@@ -59,7 +61,8 @@ def open_language_model(
     FormatError
         For a malformed ARPA file.
     """
-    source, mapped = _source_of(path), mapped_path(path)
+    source = _source_of(path)
+    mapped = mapped_path(path)
     if source[0] >= least_size and mapped.exists():
         try:
             model = _load(mapped, source, verify)
@@ -101,15 +104,15 @@ def save_language_model(model: LanguageModel, path: str | Path, source: tuple[in
     FORMAT.write(path, model.order, sections)
 
 
-def load_language_model(path: str | Path | FilePart, verify: bool = True) -> LanguageModel:
+def load_language_model(path: str | Path | FilePart, verify: bool | None = None) -> LanguageModel:
     """Map a language model into memory.
 
     Parameters
     ----------
     path : str, Path or FilePart
         A mapped file, `words.arpa.mapped`.
-    verify : bool
-        Whether to compare the checksums of the file.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def load_language_model(path: str | Path | FilePart, verify: bool = True) -> Lan
     return model
 
 
-def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:
+def _load(path: str | Path | FilePart, source: tuple[int, int] | None, verify: bool | None) -> LanguageModel | None:
     """The model, or None if the file was made from another ARPA file than `source`."""
     # Copy on write: the kernels are compiled for writable arrays, as those of a model read from text are.
     order, sections = FORMAT.read(path, mode="c", verify=verify)
@@ -147,7 +150,8 @@ def check_automaton(
     """Check what the kernels rely on; raise FormatError or GraphError for arrays that are not an automaton."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
-    num_states, size = lengths["backoff_state"], len(vocabulary)
+    num_states = lengths["backoff_state"]
+    size = len(vocabulary)
     if lengths["first_arc"] != num_states + 1:
         raise FormatError(f"{path}: {lengths['first_arc']} offsets for {num_states} states; expected one more")
     check_offsets(arrays.first_arc, lengths["word"], "first_arc", path)
@@ -178,3 +182,9 @@ def _backing_off_ends(backoff_state: np.ndarray, order: int) -> bool:
         if not states.size:
             return True
     return False
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = load_language_model(path, verify=True)
+    return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]

@@ -34,7 +34,9 @@ def with_rare_words(model: LanguageModel, words: Iterable[str]) -> LanguageModel
         raise GraphError(
             f"language model: a mixture without <UNK>; expected <UNK> for new words such as {lacking[0]!r}"
         )
-    arrays, size, count = model.arrays, len(model.vocabulary), len(lacking)
+    arrays = model.arrays
+    size = len(model.vocabulary)
+    count = len(lacking)
     unigrams = arrays.cost[:size]  # of the empty history, which lists every word
     rarest = unigrams[np.isfinite(unigrams)].max(initial=0.0)
     first_arc = np.array(arrays.first_arc)

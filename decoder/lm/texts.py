@@ -80,8 +80,9 @@ class TextCheck:
     """Checks whether a file is a plain text, given the facts about its parts in their order."""
 
     def __init__(self, path: Path):
-        self.path, self.first, self.last = path, "", ""
-        self.lines, self.longer, self.closed = 0, 0, 0
+        self.path = path
+        self.first = self.last = ""
+        self.lines = self.longer = self.closed = 0
         self.names: set[str] | None = set()
         self.others: set[str] = set()
 
@@ -99,7 +100,8 @@ class TextCheck:
         self.longer += facts.longer
         self.closed += facts.closed
         if self.names is None or facts.names is None or not self.names.isdisjoint(facts.names):
-            self.names, self.others = None, set()
+            self.names = None
+            self.others = set()
         else:
             self.names |= facts.names
             self.others |= facts.others

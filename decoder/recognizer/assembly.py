@@ -24,6 +24,7 @@ from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.config.hcopy import read_hcopy_config
 from readers.config.side_files import read_side_file
 from readers.dictionaries.forms import read_any_dictionary
@@ -44,10 +45,12 @@ MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat s
 
 def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     """Return the two halves of a recogniser from a bundle, whose checksums are not compared again."""
-    parts, about, name = bundle.parts, bundle.description, f"{bundle.path}"
+    parts = bundle.parts
+    about = bundle.description
+    name = f"{bundle.path}"
     front_end = open_bundle_scores(bundle)
-    found: dict[str, Any] = {"new_sentence": NEW_SENTENCE_COST, **about.options}
-    options = SearchOptions(**found, silence=about.silence, lattice_beam=LATTICE_BEAM)
+    settings: dict[str, Any] = {"new_sentence": NEW_SENTENCE_COST, **about.options}
+    options = SearchOptions(**settings, silence=about.silence, lattice_beam=LATTICE_BEAM)
     lm = load_language_model(parts[LM], verify=False) if LM in parts else None
     decoder = open_decoder(parts[GRAPH], parts[CNTKMAP], lm, options, parts[SEARCH], name, verify=False)
     decoder.check_outputs(front_end.scorer.num_outputs, front_end.scorer.source)
@@ -69,22 +72,27 @@ def open_decoder(
     options: SearchOptions | None = None,
     tables: str | Path | FilePart | None = None,
     where: str = "",
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> Decoder:
     """Return a decoder of a compiled graph and the network output of each HMM state.
 
     Without a file of search tables, they are computed.  where: the name of the cntkmap in messages, by default its
     path; verify: whether to compare the checksums of graph and tables.
     """
-    compiled, rows = load_graph(graph, verify), hmm_tables.read_cntkmap(cntkmap)
-    options, where = options or SearchOptions(), where or f"{cntkmap}"
+    compiled = load_graph(graph, verify)
+    rows = hmm_tables.read_cntkmap(cntkmap)
+    options = options or SearchOptions()
+    where = where or f"{cntkmap}"
     if tables is None:
         return Decoder(compiled, lm, options, rows, where)
     return ready_decoder(load_search_tables(tables, compiled, lm, rows, where, verify), options)
 
 
 def open_lm(
-    lm: str | Path | None, collection: str | Path | None, log: Callable[[str], None] | None = None, verify: bool = True
+    lm: str | Path | None,
+    collection: str | Path | None,
+    log: Callable[[str], None] | None = None,
+    verify: bool | None = None,
 ) -> LanguageModel | None:
     """Return the language model of an ARPA file, or the mixture that a list describes; None without either."""
     if lm:
@@ -149,12 +157,13 @@ def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequ
     The graph has what `argonaut graph` gives without options.  Raises GraphError for a decoder without language model,
     and for words that its language model cannot take.
     """
-    models, where = graphs.models, decoder.graph.where
+    models = graphs.models
+    where = decoder.graph.where
     if decoder.lm is None:
         raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
     lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
-    known = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
-    dictionary = [*(entry for entry in graphs.dictionary or () if entry.word in known), *entries]
+    vocabulary = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
+    dictionary = [*(entry for entry in graphs.dictionary or () if entry.word in vocabulary), *entries]
     options = replace(graphs.options, drop_missing=True)
     if has_context(models):
         built = build_triphone_graph(models, dictionary, lm, options)
@@ -176,14 +185,46 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
     from decoder.recognizer.front_end import FrontEnd
     from features import config_of
 
-    mmf, features = directory / MMF, directory / FEATURES
+    mmf = directory / MMF
+    features = directory / FEATURES
     if not features.is_file():
         raise ConfigError(
             f"{features}: missing; expected how the features are computed, which argonaut flatstart writes if argonaut "
             "hcopy has made them"
         )
-    donor, states = read_mmf(mmf), read_state_list(directory / STATES)
+    hmm_set = read_mmf(mmf)
+    states = read_state_list(directory / STATES)
     record = read_side_file(features)
-    scorer = GaussianScorer(GaussianModels.of_hmm_set(donor, states, f"{mmf}"), record, f"{mmf}")
-    graphs = TranscriptGraphs(distil(donor), dictionary, {name: row for row, name in enumerate(states)})
+    scorer = GaussianScorer(GaussianModels.of_hmm_set(hmm_set, states, f"{mmf}"), record, f"{mmf}")
+    graphs = TranscriptGraphs(distil(hmm_set), dictionary, {name: row for row, name in enumerate(states)})
     return FrontEnd(config_of(record), scorer, f"{features}"), graphs
+
+
+def _confidences(bundle: Bundle) -> Figures:
+    """Return how the confidences were calibrated and measured."""
+    found = read_calibration(bundle)
+    if found is None:
+        return [("confidences", "posteriors, not calibrated")]
+    share = f"{100 * found.correct / found.words:.1f}% right" if found.words else "none"
+    fitted = f"calibrated, {found.method} map, {found.utterances} utterances, {found.words} words, {share}"
+    return [("confidences", fitted), *(("confidences", str(one)) for one in found.measured)]
+
+
+def summary(path: str) -> Figures:
+    """Open the bundle, with its checksums, and return what it says about itself."""
+    opened = Bundle.open(path, verify=True)
+    about = opened.description
+    options = ", ".join(f"{name} {value:g}" for name, value in about.options.items())
+    return [
+        ("name", about.name),
+        ("language", about.language or "not named"),
+        ("licence", about.licence or "not named"),
+        ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
+        ("options", options or "none"),
+        *(("errors", str(one)) for one in about.errors),
+        *_confidences(opened),
+        ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
+        *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
+        ("made by", about.created_by or "not named"),
+        *((f"+{name}", value) for name, value in about.hcopy.items()),
+    ]

@@ -7,7 +7,7 @@ or mapped into memory, where they lie.  In a zip file they are stored uncompress
 import stat
 import struct
 import zipfile
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
+from decoder.storage.first_opening import note_checked, was_checked
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from readers.common.file_part import FilePart
 from readers.errors import FormatError
@@ -25,7 +26,6 @@ SEARCH = "search.mapped"  # what the search reads of graph, language model, cntk
 IVECTORS = "ivectors.safetensors"  # model that estimates them, for a network that takes them
 REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
-ALIGNED_WITH = (MODEL, IVECTORS, CNTKMAP, DICTIONARY, *TABLES)  # what forced alignment reads
 CALIBRATION = "calibration.json"
 MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS)
 SUFFIX = ".argo"
@@ -54,15 +54,15 @@ class Bundle:
     checksums: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def open(cls, path: str | Path, verify: bool = True) -> Self:
+    def open(cls, path: str | Path, verify: bool | None = None) -> Self:
         """Open a bundle: read its description, and check that every member is complete.
 
         Parameters
         ----------
         path : str or Path
             The zip file or directory.
-        verify : bool
-            Whether to compare the checksums of the members.
+        verify : bool, optional
+            Whether to compare the checksums of the members, by default when it is first opened.
 
         Returns
         -------
@@ -93,15 +93,15 @@ class Bundle:
                 raise FormatError(f"{parts[name]}: {parts[name].size} bytes; expected {size}; damaged, {AGAIN}")
         found = {name: parts[name] for name in MEMBERS if name in sizes}
         bundle = cls(path, description, found, {name: checksums for name, (_, checksums) in sizes.items()})
-        if verify:
+        files = list(dict.fromkeys(part.path for part in found.values()))
+        if verify or (verify is None and not was_checked(files)):
             bundle.verify()
+            note_checked(files)
         return bundle
 
-    def verify(self, names: Container[str] = MEMBERS) -> None:
-        """Compare the checksums of all members or of some.  Raises FormatError for a wrong one."""
+    def verify(self) -> None:
+        """Compare the checksums of all members.  Raises FormatError for a wrong one."""
         for name, part in self.parts.items():
-            if name not in names:
-                continue
             wrong = np.flatnonzero(block_checksums(part.map()) != np.array(self.checksums[name], np.uint32))
             if wrong.size:
                 raise FormatError(
@@ -138,21 +138,23 @@ def is_bundle(path: str | Path) -> bool:
 
 def _listed(members: Any, where: str) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return (size, checksums) of the members by name.  Raises FormatError for anything unexpected."""
-    found = {}
+    listed = {}
     for entry in members if isinstance(members, list) else [None]:
         if not isinstance(entry, dict) or entry.keys() != {"name", "size", CHECKSUM}:
             raise FormatError(f"{where}: member {str(entry)[:60]!r}; expected name, size and {CHECKSUM}; {AGAIN}")
-        name, size, checksums = entry["name"], entry["size"], entry[CHECKSUM]
-        if name not in MEMBERS or name in found:
+        name = entry["name"]
+        size = entry["size"]
+        checksums = entry[CHECKSUM]
+        if name not in MEMBERS or name in listed:
             raise FormatError(f"{where}: member {str(name)[:60]!r}; expected each of {', '.join(MEMBERS)} at most once")
         sound = type(size) is int and 0 <= size < 2**53 and isinstance(checksums, list)
-        if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(one) for one in checksums):
+        if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(checksum) for checksum in checksums):
             raise FormatError(f"{where}: member {name}: size {str(size)[:40]} or its checksums are wrong; {AGAIN}")
-        found[name] = size, tuple(checksums)
+        listed[name] = size, tuple(checksums)
     for name in REQUIRED:
-        if name not in found:
+        if name not in listed:
             raise FormatError(f"{where}: no member {name}; expected one; {AGAIN}")
-    return found
+    return listed
 
 
 def _is_crc(value: object) -> bool:
@@ -180,7 +182,8 @@ def _zip_parts(path: Path) -> dict[str, FilePart]:
             raise FormatError(f"{path}: neither a directory nor a zip file; expected a bundle, from argonaut pack")
         try:
             with zipfile.ZipFile(file) as archive:
-                entries, end = archive.infolist(), archive.start_dir
+                entries = archive.infolist()
+                end = archive.start_dir
         except (zipfile.BadZipFile, ValueError, struct.error, OverflowError, NotImplementedError) as fault:
             raise FormatError(f"{path}: {fault}; expected a bundle, a zip file; it is damaged, {AGAIN}") from fault
         parts: dict[str, FilePart] = {}

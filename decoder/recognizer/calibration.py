@@ -142,7 +142,12 @@ class Calibration:
 
     def dump(self) -> bytes:
         """Return the content of calibration.json."""
-        content = {"format": FORMAT, "version": VERSION, **vars(self), "measured": [vars(one) for one in self.measured]}
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            **vars(self),
+            "measured": [vars(confidence) for confidence in self.measured],
+        }
         return (json.dumps(content, allow_nan=False, indent=1) + "\n").encode()
 
     @classmethod
@@ -174,17 +179,21 @@ class Calibration:
             raise FormatError(f"{part}: expected an object with {', '.join(sorted(names))}, of format {FORMAT!r}")
         if data["version"] != VERSION or isinstance(data["version"], bool):
             raise FormatError(f"{part}: version {str(data['version'])[:20]}; expected {VERSION}")
-        points, confidences, measured = data["posterior"], data["confidence"], data["measured"]
+        points = data["posterior"]
+        confidences = data["confidence"]
+        measured = data["measured"]
         if not (_is_rising(points) and _is_rising(confidences) and len(points) == len(confidences)):
             raise FormatError(f"{part}: posterior and confidence; expected as many numbers that rise from 0 to 1")
         if points[0] != 0 or points[-1] != 1:
             raise FormatError(f"{part}: posteriors from {points[0]} to {points[-1]}; expected 0 to 1")
-        if not _is_name(data["method"]) or not all(_is_count(data[one]) for one in ("utterances", "words", "correct")):
+        if not _is_name(data["method"]) or not all(
+            _is_count(data[name]) for name in ("utterances", "words", "correct")
+        ):
             raise FormatError(f"{part}: method, utterances, words or correct; expected a name and three numbers")
         if not isinstance(measured, list) or len(measured) > MAX_SETS or not all(map(_is_measured, measured)):
             raise FormatError(f"{part}: measured; expected objects with test_set, words, ece and so on")
         fitted = {name: data[name] for name in ("method", "utterances", "words", "correct")}
-        sets = tuple(MeasuredConfidence(**one) for one in measured)
+        sets = tuple(MeasuredConfidence(**entry) for entry in measured)
         return cls(tuple(points), tuple(confidences), **fitted, measured=sets)
 
 
@@ -204,9 +213,9 @@ def measure(words: JudgedWords, test_set: str, calibration: Calibration | None =
     """
     mapped = words.confidence if calibration is None else calibration.of(words.confidence)
     values = [
-        one if np.isfinite(one) else None
+        error if np.isfinite(error) else None
         for confidence in (mapped, words.confidence)
-        for one in (
+        for error in (
             expected_calibration_error(confidence, words.correct),
             normalised_cross_entropy(confidence, words.correct),
         )
@@ -246,7 +255,8 @@ def _left_out(words: JudgedWords, method: str) -> float:
     utterances, number = np.unique(words.utterance, return_inverse=True)  # some have no words
     if len(utterances) < FOLDS:
         return float(method != "logistic")
-    fold, confidence = number % FOLDS, np.empty(len(words.correct))
+    fold = number % FOLDS
+    confidence = np.empty(len(words.correct))
     for number in np.unique(fold):
         out = fold == number
         confidence[out] = METHODS[method](words.confidence[~out], words.correct[~out])(words.confidence[out])
@@ -263,21 +273,25 @@ def _beta(posterior: np.ndarray, correct: np.ndarray) -> Map:
     columns = _logs(posterior)
     weights = _regression(columns, correct, np.array([1.0, 1.0, 0.0]))
     for i in np.flatnonzero(weights[:2] < 0):  # the map would fall: fit the other column alone
-        one = _regression(columns[:, 1 - i : 2 - i], correct, np.array([1.0, 0.0]))
-        weights = np.array([0.0, 0.0, one[1]])
-        weights[1 - i] = max(one[0], 0.0)
+        fit = _regression(columns[:, 1 - i : 2 - i], correct, np.array([1.0, 0.0]))
+        weights = np.array([0.0, 0.0, fit[1]])
+        weights[1 - i] = max(fit[0], 0.0)
     return lambda p: _sigmoid(_logs(p) @ weights[:2] + weights[2])
 
 
 def _isotonic(posterior: np.ndarray, correct: np.ndarray) -> Map:
     """Pool adjacent violators, then draw each step to the logistic map."""
-    smooth, order = _logistic(posterior, correct), np.argsort(posterior, kind="stable")
-    at, right, guess = _logit(posterior)[order], correct[order].astype(float), smooth(posterior)[order]
+    smooth = _logistic(posterior, correct)
+    order = np.argsort(posterior, kind="stable")
+    at = _logit(posterior)[order]
+    right = correct[order].astype(float)
+    guess = smooth(posterior)[order]
     _, group = np.unique(at, return_inverse=True)
-    columns = [np.bincount(group, one) for one in (np.ones(len(at)), right, guess, at)]
-    steps = _pooled([np.array(one) for one in zip(*columns, strict=True)], lambda step: step[1] / step[0])
+    columns = [np.bincount(group, values) for values in (np.ones(len(at)), right, guess, at)]
+    steps = _pooled([np.array(sums) for sums in zip(*columns, strict=True)], lambda step: step[1] / step[0])
     steps = _pooled(steps, lambda step: _drawn(step))
-    places, levels = [step[3] / step[0] for step in steps], [_drawn(step) for step in steps]
+    places = [step[3] / step[0] for step in steps]
+    levels = [_drawn(step) for step in steps]
     return lambda p: np.interp(_logit(p), places, levels)
 
 
@@ -288,13 +302,13 @@ def _drawn(step: np.ndarray) -> float:
 
 def _pooled(steps: list[np.ndarray], level: Callable[[np.ndarray], float]) -> list[np.ndarray]:
     """Add up neighbouring steps until their levels rise."""
-    found: list[np.ndarray] = []
+    pooled: list[np.ndarray] = []
     for step in steps:
-        found.append(step)
-        while len(found) > 1 and level(found[-2]) >= level(found[-1]):
-            last = found.pop()
-            found[-1] = found[-1] + last
-    return found
+        pooled.append(step)
+        while len(pooled) > 1 and level(pooled[-2]) >= level(pooled[-1]):
+            last = pooled.pop()
+            pooled[-1] = pooled[-1] + last
+    return pooled
 
 
 METHODS = {"logistic": _logistic, "beta": _beta, "isotonic": _isotonic}
@@ -302,7 +316,8 @@ METHODS = {"logistic": _logistic, "beta": _beta, "isotonic": _isotonic}
 
 def _regression(columns: np.ndarray, correct: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Weights of a logistic regression with a constant column, drawn to `prior`: Newton's method with step halving."""
-    x, weights = np.column_stack([columns, np.ones(len(columns))]), prior.copy()
+    x = np.column_stack([columns, np.ones(len(columns))])
+    weights = prior.copy()
 
     def loss(w: np.ndarray) -> float:
         score = x @ w
@@ -336,9 +351,9 @@ def _logit(posterior: np.ndarray) -> np.ndarray:
 def _is_rising(values: Any) -> bool:
     if not isinstance(values, list) or not 2 <= len(values) <= MAX_POINTS:
         return False
-    if not all(type(one) in (int, float) and 0 <= one <= 1 for one in values):
+    if not all(type(value) in (int, float) and 0 <= value <= 1 for value in values):
         return False
-    return all(one < other for one, other in itertools.pairwise(values))
+    return all(value < following for value, following in itertools.pairwise(values))
 
 
 def _is_count(value: Any) -> bool:
@@ -353,7 +368,7 @@ def _is_measured(entry: Any) -> bool:
     if not isinstance(entry, dict) or entry.keys() != MeasuredConfidence.__dataclass_fields__.keys():
         return False
     numbers = (entry[name] for name in ("ece", "nce", "posterior_ece", "posterior_nce"))
-    if not all(one is None or (type(one) in (int, float) and -1e6 <= one <= 1) for one in numbers):
+    if not all(number is None or (type(number) in (int, float) and -1e6 <= number <= 1) for number in numbers):
         return False
     return _is_name(entry["test_set"]) and all(_is_count(entry[name]) for name in ("utterances", "words", "correct"))
 

@@ -105,13 +105,13 @@ class BundleDescription:
         texts = {name: getattr(self, name) for name in ("name", "language", "licence", "created_by", "output")}
         errors = [
             {
-                "test_set": one.test_set,
-                "unit": one.unit,
-                "percent": one.percent,
-                "utterances": one.num_utterances,
-                "words": one.num_words,
+                "test_set": measurement.test_set,
+                "unit": measurement.unit,
+                "percent": measurement.percent,
+                "utterances": measurement.num_utterances,
+                "words": measurement.num_words,
             }
-            for one in self.errors
+            for measurement in self.errors
         ]
         return {
             "format": FORMAT,
@@ -152,7 +152,7 @@ class BundleDescription:
         hcopy = check.mapping("hcopy", "settings of HCopy", lambda name, value: _is_text(value, MAX_HCOPY))
         silence = data["silence"]
         listed = isinstance(silence, list) and len(silence) <= MAX_ENTRIES
-        if silence is not None and not (listed and all(_is_text(one, MAX_SETTING) for one in silence)):
+        if silence is not None and not (listed and all(_is_text(name, MAX_SETTING) for name in silence)):
             check.refuse("silence", "null, or names of models")
         errors = data["errors"]
         if not isinstance(errors, list) or len(errors) > MAX_ENTRIES or not all(map(_is_error_rate, errors)):
@@ -169,8 +169,8 @@ class BundleDescription:
             options=options,
             silence=None if silence is None else tuple(silence),
             errors=tuple(
-                MeasuredErrors(one["test_set"], one["unit"], one["percent"], one["utterances"], one["words"])
-                for one in errors
+                MeasuredErrors(entry["test_set"], entry["unit"], entry["percent"], entry["utterances"], entry["words"])
+                for entry in errors
             ),
         )
 
@@ -179,15 +179,16 @@ class _Checks:
     """Checks the fields of one JSON object; every fault is a FormatError."""
 
     def __init__(self, data: Mapping[str, Any], where: str):
-        self.data, self.where = data, where
+        self.data = data
+        self.where = where
 
     def refuse(self, name: str, expected: str) -> NoReturn:
         raise FormatError(f"{self.where}: {name} is {str(self.data[name])[:60]!r}; expected {expected}; {AGAIN}")
 
     def names(self) -> None:
         for name in sorted(self.data.keys() ^ _FIELDS):
-            found = f"unknown field {name[:60]!r}" if name in self.data else f"no field {name!r}"
-            raise FormatError(f"{self.where}: {found}; expected the fields of version {VERSION}; {AGAIN}")
+            problem = f"unknown field {name[:60]!r}" if name in self.data else f"no field {name!r}"
+            raise FormatError(f"{self.where}: {problem}; expected the fields of version {VERSION}; {AGAIN}")
 
     def text(self, name: str) -> str:
         if not _is_text(self.data[name], MAX_TEXT):
@@ -204,9 +205,11 @@ class _Checks:
         value = self.data[name]
         if not isinstance(value, dict) or len(value) > MAX_ENTRIES:
             self.refuse(name, what)
-        for key, one in value.items():
-            if not _is_text(key, MAX_SETTING) or not sound(key, one):
-                raise FormatError(f"{self.where}: {name}: {key[:60]!r} is {str(one)[:60]!r}; expected {what}; {AGAIN}")
+        for key, entry in value.items():
+            if not _is_text(key, MAX_SETTING) or not sound(key, entry):
+                raise FormatError(
+                    f"{self.where}: {name}: {key[:60]!r} is {str(entry)[:60]!r}; expected {what}; {AGAIN}"
+                )
         return value
 
 
@@ -224,8 +227,8 @@ def _is_error_rate(entry: object) -> bool:
 
 def dump(content: Mapping[str, Any]) -> bytes:
     """Return bundle.json with its checksum; `content` has all other fields."""
-    whole = {**content, CHECKSUM: _checksum(content)}
-    return (json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+    signed = {**content, CHECKSUM: _checksum(content)}
+    return (json.dumps(signed, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
 
 
 def undump(raw: bytes, where: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
-from decoder.recognizer.bundle import ALIGNED_WITH, Bundle
+from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
@@ -90,9 +90,14 @@ class ForcedAligner:
         case: str = AUTO,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
-        self.name, self.front_end, self.graphs, self.case = name, front_end, graphs, check_case(case)
-        self.aligner, self.goodness = Aligner(graphs, beam=beam), PhoneGoodness(graphs, goodness_scale)
-        self._audio, self._search = AudioInput(front_end, audio or AudioOptions()), search or SearchOptions()
+        self.name = name
+        self.front_end = front_end
+        self.graphs = graphs
+        self.case = check_case(case)
+        self.aligner = Aligner(graphs, beam=beam)
+        self.goodness = PhoneGoodness(graphs, goodness_scale)
+        self._audio = AudioInput(front_end, audio or AudioOptions())
+        self._search = search or SearchOptions()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments of `load`, not models and graphs."""
@@ -159,8 +164,7 @@ class ForcedAligner:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
             parts = open_flat_start(Path(path), dictionary)
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
-        bundle = Bundle.open(path, verify=False)
-        bundle.verify(ALIGNED_WITH)
+        bundle = Bundle.open(path)
         options: dict[str, Any] = dict(bundle.description.options)
         search = SearchOptions(**options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
@@ -322,23 +326,24 @@ class ForcedAligner:
         progress: Progress | None,
     ) -> LongAlignment:
         options = options or LongOptions()
-        samples, front_end = recording.whole(), self.front_end
+        samples = recording.whole()
+        front_end = self.front_end
         source = AudioScores(
             *(samples, recording.target, front_end.config, front_end.scorer, options.shortest, options.longest),
             front_end.features,
         )
         if competitors is None:
-            known = list(self.graphs.words or ())
-            competitors = known if len(known) <= MOST_COMPETITORS else ()
+            vocabulary = list(self.graphs.words or ())
+            competitors = vocabulary if len(vocabulary) <= MOST_COMPETITORS else ()
         seconds = source.period / TICKS_PER_SECOND
         tell = None if progress is None else lambda done, total: progress(done * seconds, total * seconds)
         labels = self.looked_up(words)
-        found = align_long(source, labels, self.graphs, competitors, self._search, options, threads, tell)
+        alignment = align_long(source, labels, self.graphs, competitors, self._search, options, threads, tell)
         return replace(
-            found,
-            words=tuple(word._replace(text=words[word.position]) for word in found.words),
+            alignment,
+            words=tuple(word._replace(text=words[word.position]) for word in alignment.words),
             damage=tuple(
-                stretch._replace(words=tuple(words[stretch.first : stretch.last])) for stretch in found.damage
+                stretch._replace(words=tuple(words[stretch.first : stretch.last])) for stretch in alignment.damage
             ),
         )
 

@@ -54,7 +54,9 @@ class FrontEnd:
         on_mismatch: Callable[[str], None] | None = None,
         ivectors: IvectorModel | None = None,
     ):
-        self.config, self.scorer, self.where = config, scorer, where
+        self.config = config
+        self.scorer = scorer
+        self.where = where
         self._on_mismatch = on_mismatch or _refuse
         self.expected = scorer.record
         if rate is not None and not scorer.record.rates:
@@ -110,21 +112,23 @@ class FrontEnd:
         """
         if not 0 < rate < math.inf:
             raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
-        target, known, period = rate, self.expected.rates, self.config.source_rate
-        if period and not known:
-            known = (round(TICKS_PER_SECOND / period),)
-        if known and rate not in known and not self.config.is_source_rate(rate):
-            lower = [one for one in known if one < rate]
+        target = rate
+        trained_rates = self.expected.rates
+        period = self.config.source_rate
+        if period and not trained_rates:
+            trained_rates = (round(TICKS_PER_SECOND / period),)
+        if trained_rates and rate not in trained_rates and not self.config.is_source_rate(rate):
+            lower = [trained_rate for trained_rate in trained_rates if trained_rate < rate]
             if lower:
                 target = max(lower)
             elif period or self.mismatch(where, rate) is not None:
                 if not upsample:
                     raise ConfigError(
-                        f"{where}: sample rate {rate:g} Hz; expected at least {min(known):g} Hz, with which "
+                        f"{where}: sample rate {rate:g} Hz; expected at least {min(trained_rates):g} Hz, with which "
                         f"{self.scorer.source} was trained; the option upsample accepts audio "
                         "without the upper frequencies"
                     )
-                target = min(known)
+                target = min(trained_rates)
         return target
 
     def _check(self, where: str, rate: float | None) -> None:
@@ -168,8 +172,8 @@ def check_ivectors(scorer: WindowScorer, ivectors: IvectorModel | None, on_misma
     if ivectors.dim != scorer.ivector_dim:
         takes = f"i-vectors of {scorer.ivector_dim} values" if scorer.ivector_dim else "no i-vectors"
         raise ConfigError(f"{ivectors.source}: i-vectors of {ivectors.dim} values; {scorer.source} takes {takes}")
-    found = FeatureRecord(extractor=ivectors.checksum)
-    fault = found.mismatch(ivectors.source, scorer.ivector_record, f"with which {scorer.source} was trained")
+    record = FeatureRecord(extractor=ivectors.checksum)
+    fault = record.mismatch(ivectors.source, scorer.ivector_record, f"with which {scorer.source} was trained")
     if fault is not None:
         on_mismatch(fault)
 
@@ -184,7 +188,8 @@ def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
     Raises ShapeError for other shapes and types, and for floating-point numbers far outside of -1 to 1.
     """
     samples = np.asarray(samples)
-    kind, size = samples.dtype.kind, samples.dtype.itemsize
+    kind = samples.dtype.kind
+    size = samples.dtype.itemsize
     if samples.ndim not in (1, 2) or kind not in "if" or (kind == "i" and size > 2):
         raise ShapeError(
             f"{where}: shape {samples.shape}, type {samples.dtype}; expected (N,) or (N, channels), int16, or floating "

@@ -15,6 +15,7 @@ import numpy as np
 
 from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph, build_phone_loop
 from decoder.grammars.reading import open_grammar
+from decoder.grammars.slots import SlotParser
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.monophone import DecodingAcceptor
 from decoder.graph.transcript import TranscriptGraphs
@@ -46,6 +47,8 @@ class Grammar:
     options : GrammarOptions
     missing : list of str
         Words that were left out because they are not in the dictionary (with `drop_missing`).
+    slots : SlotParser
+        Returns the tags of words.
 
     Raises
     ------
@@ -54,10 +57,14 @@ class Grammar:
     """
 
     def __init__(self, network: WordNetwork, graphs: TranscriptGraphs, search: SearchOptions, options: GrammarOptions):
-        self.network, self.options, self._graphs, self._search = network, options, graphs, search
+        self.network = network
+        self.options = options
+        self._graphs = graphs
+        self._search = search
         built = build_grammar_graph(network, graphs.models, graphs.dictionary or (), graphs.options, options)
         self.missing = [word for word, _ in built.dropped]
         self.decoder = self._decoder(built, network.where)
+        self.slots = SlotParser(network, built.lookahead, self.missing, built.outputs)
 
     @classmethod
     def open(
@@ -69,16 +76,18 @@ class Grammar:
         options: Mapping[str, float | bool],
     ) -> Self:
         """Open a grammar; the arguments are those of `Recognizer.with_grammar` and of the constructor."""
-        known = [field.name for field in fields(GrammarOptions)]
-        for name in options.keys() - set(known):
-            raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(known)}")
-        wanted: dict[str, Any] = {"weight_scale": search.lm_scale, **options}
-        return cls(open_grammar(grammar, kind), graphs, search, GrammarOptions(**wanted))
+        names = [field.name for field in fields(GrammarOptions)]
+        for name in options.keys() - set(names):
+            raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(names)}")
+        chosen: dict[str, Any] = {"weight_scale": search.lm_scale, **options}
+        return cls(open_grammar(grammar, kind), graphs, search, GrammarOptions(**chosen))
 
     def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
-        """Return the transcript of a result with `grammar_score` and `accepted`."""
+        """Return the transcript of a result with `grammar_score`, `accepted` and `slots`."""
         score = self.score(result, scores)
-        return replace(transcript, grammar_score=score, accepted=score >= self.options.threshold)
+        return replace(
+            transcript, grammar_score=score, accepted=score >= self.options.threshold, parse_slots=self.slots
+        )
 
     def score(self, result: DecodingResult, scores: np.ndarray) -> float:
         """Return the score of an utterance in nats per frame.
@@ -104,10 +113,10 @@ class Grammar:
         if loop.reason:
             return -np.inf
         assert result.decoder is not None
-        found, silent = _frames(result.decoder, result, scores)
+        best, silent = _frames(result.decoder, result, scores)
         free, pause = _frames(self._loop, loop, scores)
         spans = [(word.start, word.end) for word in words]
-        means = [*_means(found - free, ~silent, spans), *_means(found - free, ~pause, _runs(silent & ~pause))]
+        means = [*_means(best - free, ~silent, spans), *_means(best - free, ~pause, _runs(silent & ~pause))]
         if not means:
             return 0.0
         return float((np.log(len(means)) - np.logaddexp.reduce(-SHARPNESS * np.array(means))) / SHARPNESS)
@@ -127,15 +136,16 @@ class Grammar:
 
 def _with_silences(options: SearchOptions, graph: DecodingGraph) -> SearchOptions:
     """Return the options without names of silence models that the graph does not have."""
-    known = tuple(name for name in options.silence or () if name in graph.models)
-    return replace(options, silence=known or None)
+    names = tuple(name for name in options.silence or () if name in graph.models)
+    return replace(options, silence=names or None)
 
 
 def _frames(decoder: Decoder, result: DecodingResult, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the log-likelihood of each frame on the best path, and whether it is silence: (T,) f8, (T,) bool."""
-    path, graph = result.path, decoder.graph
-    inside = path.label >= 0
-    states = np.repeat(graph.arrays.position_state[path.label[inside]], (path.end - path.start)[inside])
+    path = result.path
+    graph = decoder.graph
+    emitting = path.label >= 0
+    states = np.repeat(graph.arrays.position_state[path.label[emitting]], (path.end - path.start)[emitting])
     likelihood = scores[decoder.score_row[states], np.arange(len(states))].astype(np.float64)
     return likelihood, decoder.silence[graph.state_model[states]]
 
@@ -143,7 +153,7 @@ def _frames(decoder: Decoder, result: DecodingResult, scores: np.ndarray) -> tup
 def _means(ratio: np.ndarray, counted: np.ndarray, spans: Sequence[tuple[int, int]]) -> list[float]:
     """Return the mean of each span over the frames that count, 0 if none does."""
     pairs = [(ratio[begin:end], counted[begin:end]) for begin, end in spans]
-    return [float(part[mine].mean()) if mine.any() else 0.0 for part, mine in pairs]
+    return [float(part[counts].mean()) if counts.any() else 0.0 for part, counts in pairs]
 
 
 def _runs(where: np.ndarray) -> list[tuple[int, int]]:

@@ -38,24 +38,25 @@ def transcribe_long(
     scores: list[float] = []
     accepted: list[bool | None] = []
     for start, samples in division.utterances(progress):
-        found = recognize(recording, samples, start)
-        words += [word._replace(start=word.start + start, end=word.end + start) for word in found.words]
-        scores += [] if found.grammar_score is None else [found.grammar_score]
-        accepted.append(found.accepted)
+        transcript = recognize(recording, samples, start)
+        words += [word._replace(start=word.start + start, end=word.end + start) for word in transcript.words]
+        scores += [] if transcript.grammar_score is None else [transcript.grammar_score]
+        accepted.append(transcript.accepted)
         end = start + len(samples) / recording.target
-        reasons += [f"{start:.2f}-{end:.2f} s: {found.reason}"] if found.reason else []
+        reasons += [f"{start:.2f}-{end:.2f} s: {transcript.reason}"] if transcript.reason else []
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    whole = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
+    joined = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
     if len(scores) < len(accepted) or not scores:
-        return whole
-    return replace(whole, grammar_score=min(scores), accepted=all(accepted))
+        return joined
+    return replace(joined, grammar_score=min(scores), accepted=all(accepted), parse_slots=transcript.parse_slots)
 
 
 class _Division:
     """Divides a recording into utterances; keeps the samples from the beginning of the current one."""
 
     def __init__(self, recording: Recording, front_end: FrontEnd, decoder: Decoder):
-        self.recording, self.rate = recording, recording.target
+        self.recording = recording
+        self.rate = recording.target
         # The window of the last frame ends after the time of the next frame.
         beyond = front_end.config.window_size - frame_period(front_end.config, self.rate)
         self.overlap = max(0, round(beyond * self.rate / TICKS_PER_SECOND))
@@ -88,7 +89,8 @@ class _Division:
         self.kept = np.concatenate([self.kept, samples])
         yield from self.cut(self.recognition.push(samples))
         begin = round(self.recognition.start * self.rate)
-        self.kept, self.first = self.kept[begin - self.first :], begin
+        self.kept = self.kept[begin - self.first :]
+        self.first = begin
 
     def cut(self, events: list[RecognitionEvent]) -> Iterator[tuple[float, np.ndarray]]:
         for event in events:

@@ -162,8 +162,8 @@ def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_directory(path) as made:
-        directory = made / "bundle"
+    with temporary_directory(path) as temporary:
+        directory = temporary / "bundle"
         directory.mkdir()
         fill(directory)
         Recognizer.load(directory)
@@ -171,7 +171,7 @@ def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
             _write_zip(path, directory)
         else:
             directory.rename(path)
-    return Bundle.open(path)
+    return Bundle.open(path, verify=True)
 
 
 def refuse_onnx(model: Path) -> None:
@@ -225,7 +225,8 @@ def _describe(description: BundleDescription, directory: Path) -> None:
 
 def _save_search_tables(directory: Path, options: SearchOptions) -> None:
     """Write what the search reads of the graph, the language model and the cntkmap in a directory."""
-    graph, cntkmap = load_graph(directory / GRAPH, verify=False), read_cntkmap(directory / CNTKMAP)
+    graph = load_graph(directory / GRAPH, verify=False)
+    cntkmap = read_cntkmap(directory / CNTKMAP)
     lm = load_language_model(directory / LM) if (directory / LM).exists() else None
     save_search_tables(SearchTables.make(graph, lm, cntkmap, f"{directory / CNTKMAP}"), options, directory / SEARCH)
 
@@ -240,7 +241,8 @@ def _write_zip(path: Path, directory: Path) -> None:
     files: Iterable[Path] = sorted(directory.iterdir(), key=lambda file: (file.name != DESCRIPTION, file.name))
     with atomic_write(path) as target, zipfile.ZipFile(target, "w") as archive:
         for file in files:
-            entry, large = zipfile.ZipInfo(file.name, DATE), file.stat().st_size >= LARGE
+            entry = zipfile.ZipInfo(file.name, DATE)
+            large = file.stat().st_size >= LARGE
             entry.file_size = file.stat().st_size
             begin = target.tell() + LOCAL_HEADER.size + len(file.name) + EXTRA_HEADER + (ZIP64_EXTRA if large else 0)
             padding = -begin % ALIGNMENT

@@ -117,14 +117,17 @@ class Recognizer(Variants):
         alignment: TranscriptGraphs | None = None,
         bundle: Bundle | None = None,
     ) -> None:
-        self.name, self.front_end, self.decoder = name, front_end, decoder
+        self.name = name
+        self.front_end = front_end
+        self.decoder = decoder
         self._audio = AudioInput(front_end, AudioOptions())
-        self._alignment, self._bundle = alignment, bundle
+        self._alignment = alignment
+        self._bundle = bundle
         self.grammar: Grammar | None = None
         self.calibration = None if bundle is None else read_calibration(bundle)
 
     @classmethod
-    def load(cls, path: str | Path, verify: bool = True) -> Self:
+    def load(cls, path: str | Path, verify: bool | None = None) -> Self:
         """Open a bundle.
 
         Parameters
@@ -132,8 +135,8 @@ class Recognizer(Variants):
         path : str or Path
             A file NAME.argo or a directory, which `argonaut pack` made.  Its graph and language model stay in the file
             and are mapped into memory, so that processes share them.
-        verify : bool
-            Whether to compare the checksums, for which every byte is read.
+        verify : bool, optional
+            Whether to compare the checksums, for which every byte is read; by default when it is first opened.
 
         Returns
         -------
@@ -268,7 +271,9 @@ class Recognizer(Variants):
         target = self._audio.target(rate, "stream")
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
         columns = self.front_end.scorer.num_columns(block)
-        return Recognition(self.decoder, stages, self.front_end.period(target), endpoint, columns, self.calibration)
+        period = self.front_end.period(target)
+        parse_slots = None if self.grammar is None else self.grammar.slots
+        return Recognition(self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots)
 
     def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.

@@ -72,7 +72,8 @@ class AudioInput:
     """
 
     def __init__(self, front_end: FrontEnd, options: AudioOptions):
-        self.front_end, self.options = front_end, options
+        self.front_end = front_end
+        self.options = options
         self.channel = front_end.config.channel if options.channel is None else options.channel
 
     def open(self, audio: Audio, rate: float | None) -> "Recording":
@@ -88,23 +89,33 @@ class AudioInput:
         if rate is not None and (isinstance(audio, (str, Path)) or _is_open(audio)):
             raise ConfigError(f"{audio_name(audio)}: a sample rate beside a file; expected that of its header")
         if _is_open(audio):
-            where, opened = audio_name(audio), self._opened(audio)
-            rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
+            where = audio_name(audio)
+            opened = self._opened(audio)
+            rate = opened.rate
+            total = opened.num_samples
+            blocks = opened.blocks
+            notes = opened.notes
         elif isinstance(audio, (str, Path)):
             where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
             part = audio_part(audio)
             if part.last is None:
                 opened = self._opened(audio)
-                rate, total, blocks, notes = opened.rate, opened.num_samples, opened.blocks, opened.notes
+                rate = opened.rate
+                total = opened.num_samples
+                blocks = opened.blocks
+                notes = opened.notes
             else:
                 channel = self.channel if part.channel is None else part.channel
                 samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last, notes)
-                total, blocks = len(samples), blocks_of(samples)
+                total = len(samples)
+                blocks = blocks_of(samples)
         else:
             if rate is None:
                 raise ConfigError("samples: no sample rate; expected rate=, in Hz")
-            where, samples = "samples", one_channel(audio, self.channel)
-            total, blocks = len(samples), blocks_of(samples)
+            where = "samples"
+            samples = one_channel(audio, self.channel)
+            total = len(samples)
+            blocks = blocks_of(samples)
         return Recording(where, rate, self.target(rate, where), blocks, total, notes)
 
     def _opened(self, audio: str | Path | BinaryIO) -> AudioStream:
@@ -168,7 +179,10 @@ class Recording:
         total: int | None,
         notes: list[str] | None = None,
     ):
-        self.where, self.rate, self.target, self.total = where, rate, target, total
+        self.where = where
+        self.rate = rate
+        self.target = target
+        self.total = total
         self.notes = [] if notes is None else notes
         self.num_samples = 0
         self._blocks = blocks
@@ -192,16 +206,16 @@ class Recording:
 
     def whole(self, longest: float | None = None) -> np.ndarray | None:
         """Read all samples, at the target rate; if they last longer, return None, and `blocks` begins again."""
-        found = []
+        blocks = []
         for block in self.blocks():
-            found.append(block)
+            blocks.append(block)
             if longest is not None and self.seconds > longest:
                 self.num_samples = 0
-                self._blocks = itertools.chain(found, self._blocks)
+                self._blocks = itertools.chain(blocks, self._blocks)
                 return None
         if not self.num_samples:
             raise FormatError(f"{self.where}: no samples; expected at least one")
-        samples = np.concatenate(found)
+        samples = np.concatenate(blocks)
         return samples if self.rate == self.target else resample(samples, self.rate, self.target)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.alignment.aligner import Alignment
+from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
 from decoder.results.live_recognition import alternatives
@@ -54,6 +55,8 @@ class Transcript:
         per frame, a soft minimum over the words; -inf if no sentence of the grammar was recognised.
     accepted : bool or None
         Of a recogniser with a grammar: whether grammar_score is at least the threshold of its options.
+    parse_slots : callable or None
+        Of a recogniser with a grammar: from the words to their tags, see `SlotParser`.
     notes : tuple of str
         What is unusual about the audio file, such as an end before that of its header.
     """
@@ -66,6 +69,7 @@ class Transcript:
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     grammar_score: float | None = None
     accepted: bool | None = None
+    parse_slots: SlotParse | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -98,6 +102,11 @@ class Transcript:
             word._replace(confidence=confidence) for word, confidence in zip(self.spoken, confidences, strict=True)
         )
 
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """What was said for each tag of the grammar, in the order of the words; empty without a grammar."""
+        return () if self.parse_slots is None else slots_of(self.words, self.parse_slots)
+
     def alternatives(self, count: int) -> list[str]:
         """Return the text of the best sentences.
 
@@ -113,8 +122,8 @@ class Transcript:
         """
         if self.lattice is None:
             return [self.text]
-        found = [" ".join(one.words) for one in nbest(self.lattice, count)]
-        return [self.text, *(text for text in found if text != self.text)][:count]
+        sentences = [" ".join(hypothesis.words) for hypothesis in nbest(self.lattice, count)]
+        return [self.text, *(text for text in sentences if text != self.text)][:count]
 
     def hypotheses(self, count: int) -> list["Transcript"]:
         """Return the best sentences with times and confidences of their words.
@@ -143,17 +152,20 @@ class Transcript:
         Returns
         -------
         dict
-            `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `accepted` and `grammar_score`
-            of a recogniser with a grammar; `notes` and `reason` unless they are empty.
+            `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `accepted`, `grammar_score` and
+            `slots` of a recogniser with a grammar; `notes` and `reason` unless they are empty.
         """
         content: dict[str, object] = {"text": self.text, "seconds": round(self.seconds, 3)}
         content["words"] = word_objects(self.words)
         if alternatives > 1:
             sentences = self.hypotheses(alternatives)
-            content["alternatives"] = [{"text": one.text, "words": word_objects(one.words)} for one in sentences]
+            content["alternatives"] = [
+                {"text": sentence.text, "words": word_objects(sentence.words)} for sentence in sentences
+            ]
         if self.accepted is not None:
             score = -math.inf if self.grammar_score is None else self.grammar_score
             content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
+            content["slots"] = slot_objects(self.slots)
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})
 
@@ -233,11 +245,11 @@ def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodne
     of_word: dict[int, list[float]] = {}
     phones = []
     for (unit, span), good in zip(alignment.phones, goodness.tolist(), strict=True):
-        one = _word(phone_of(unit.model), span.start * period, span.end * period)
+        phone = _word(phone_of(unit.model), span.start * period, span.end * period)
         if unit.word >= 0:
             of_word.setdefault(unit.word, []).append(good)
-            one = one._replace(confidence=math.exp(good))
-        phones.append(one)
+            phone = phone._replace(confidence=math.exp(good))
+        phones.append(phone)
     words = [
         _word(unit.output, span.start * period, span.end * period)._replace(
             confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word]))

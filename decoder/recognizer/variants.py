@@ -39,9 +39,9 @@ class Variants:
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
+        clone = object.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        return clone
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path of the bundle and the calls of the methods below, not models and graphs."""
@@ -51,9 +51,9 @@ class Variants:
 
     def _changed(self, method: str, *arguments: Any, **options: Any) -> Self:
         """Return a copy that remembers the call from which it comes."""
-        other = self.__copy__()
-        other._changes = (*self._changes, (method, arguments, options))
-        return other
+        changed = self.__copy__()
+        changed._changes = (*self._changes, (method, arguments, options))
+        return changed
 
     @classmethod
     def load(cls, path: str | Path, verify: bool = True) -> Self:
@@ -84,9 +84,9 @@ class Variants:
         >>> Recognizer.load("digits.argo").with_options(beam=8.0).decoder.options.beam
         8.0
         """
-        other = self._changed("with_options", **options)
-        other.decoder = self.decoder.with_options(**options)
-        return other
+        changed = self._changed("with_options", **options)
+        changed.decoder = self.decoder.with_options(**options)
+        return changed
 
     def with_grammar(
         self, grammar: str | Path | Sequence[str], kind: str | None = None, **options: float | bool
@@ -120,10 +120,11 @@ class Variants:
         >>> Recognizer.load("digits.argo").with_grammar(["AB C", "C"]).transcribe("speech.wav").accepted
         True
         """
-        other = self._changed("with_grammar", grammar, kind, **options)
-        other.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
-        other.decoder, other.calibration = other.grammar.decoder.with_hotwords_of(self.decoder), None
-        return other
+        changed = self._changed("with_grammar", grammar, kind, **options)
+        changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
+        changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
+        changed.calibration = None
+        return changed
 
     def with_hotwords(
         self,
@@ -169,11 +170,11 @@ class Variants:
         >>> recognizer.transcribe("speech.wav").text
         'AB C'
         """
-        other = self._changed("with_hotwords", phrases, score, None if on_fault is None else _left_out, g2p)
+        changed = self._changed("with_hotwords", phrases, score, None if on_fault is None else _left_out, g2p)
         if g2p is not None:
-            other._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
-        other.decoder = other.decoder.with_hotwords(phrases, score, on_fault)
-        return other
+            changed._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
+        changed.decoder = changed.decoder.with_hotwords(phrases, score, on_fault)
+        return changed
 
     def _add_words(self, words: Sequence[str], g2p: "G2P | str | Path") -> None:
         """Build the graph anew with some words, as far as they can be pronounced."""
@@ -188,7 +189,8 @@ class Variants:
         guesses = complete_dictionary(dictionary, words, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
         entries = [entry for entry in dictionary if entry.word in set(words)] + guesses.for_decoding()
         if entries:
-            self.decoder, self.guessed = decoder_with_words(self.decoder, graphs, entries), tuple(guesses.entries)
+            self.decoder = decoder_with_words(self.decoder, graphs, entries)
+            self.guessed = tuple(guesses.entries)
 
     def with_audio(self, **options: Any) -> Self:
         """Return a recogniser that takes other audio; everything else is shared.
@@ -212,12 +214,12 @@ class Variants:
         >>> Recognizer.load("digits.argo").with_audio(channel="mix").transcribe("speech.wav").text
         'AB C'
         """
-        known = sorted(field.name for field in fields(AudioOptions))
-        for name in options.keys() - set(known):
-            raise ConfigError(f"audio option {name}: unknown; expected one of {', '.join(known)}")
-        other = self._changed("with_audio", **options)
-        other._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
-        return other
+        names = sorted(field.name for field in fields(AudioOptions))
+        for name in options.keys() - set(names):
+            raise ConfigError(f"audio option {name}: unknown; expected one of {', '.join(names)}")
+        changed = self._changed("with_audio", **options)
+        changed._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
+        return changed
 
 
 def _left_out(fault: Exception) -> None:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from decoder.grammars.slots import Slot, SlotParse, slots_of
 from decoder.lattices.posteriors import confident_hypotheses, word_confidences
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
@@ -93,6 +94,8 @@ class RecognitionEvent:
         Why the words are incomplete: no path reached a final state, or speech is in no word; "" if they are not.
     lattice : Lattice or None
         Of an utterance that has ended: its lattice, if the decoder keeps lattices.
+    slots : tuple of Slot
+        Of an utterance that has ended: what was said for each tag of the grammar, if there is one.
     """
 
     start: float
@@ -103,6 +106,7 @@ class RecognitionEvent:
     reason: str = ""
     lattice: Lattice | None = field(default=None, repr=False, compare=False)
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+    slots: tuple[Slot, ...] = ()
 
     @property
     def text(self) -> str:
@@ -153,6 +157,8 @@ class Recognition:
         Frames between two looks at the words and the endpoint.
     calibrate : callable, optional
         From the posterior probability of a word to its confidence.
+    parse_slots : callable, optional
+        Of a grammar: from the words to their tags, see `SlotParser`.
 
     Raises
     ------
@@ -168,13 +174,18 @@ class Recognition:
         endpoint: Endpoint | None = None,
         block: int = 10,
         calibrate: Callable[[float], float] | None = None,
+        parse_slots: SlotParse | None = None,
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
         # An utterance of a stream ends with its sentence: the next one begins with a search of its own.
         self.decoder = decoder.with_options(partial=True, new_sentence=None)
-        self.stages, self.endpoint, self.block = stages, endpoint, block
-        self._period, self._calibrate = period, calibrate
+        self.stages = stages
+        self.endpoint = endpoint
+        self.block = block
+        self._period = period
+        self._calibrate = calibrate
+        self._parse_slots = parse_slots
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -260,7 +271,9 @@ class Recognition:
         count = sum(part.shape[1] for part in self._waiting)
         if not count or (count < self.block and not ended):
             return []
-        scores, events, begin = np.concatenate(self._waiting, axis=1), [], 0
+        scores = np.concatenate(self._waiting, axis=1)
+        events = []
+        begin = 0
         while count - begin >= self.block or (ended and begin < count):
             events += self._search_block(scores[:, begin : begin + self.block])
             begin += self.block
@@ -272,15 +285,16 @@ class Recognition:
         if self._lead:
             self._recent = np.concatenate([self._recent, scores], axis=1) if self._recent.size else scores
             self._recent = self._recent[:, -self._lead :]
-        partial, alive = self._search.partial(), self._search.alive
+        partial = self._search.partial()
+        alive = self._search.alive
         if self.endpoint is not None and (not alive or self._is_over(partial, self.endpoint)):
             last, unheard = self._end()
             self._begin(partial.silence if alive else 0)
             return [last] if last.words or unheard or partial.heard or not alive else []
-        found = [word.text for word in partial.words], partial.num_stable
-        if found == self._reported or not partial.words:
+        partial_words = [word.text for word in partial.words], partial.num_stable
+        if partial_words == self._reported or not partial.words:
             return []
-        self._reported = found
+        self._reported = partial_words
         return [self._event(partial.words, partial.num_stable, self._search.confidences())]
 
     def _is_over(self, partial: PartialResult, endpoint: Endpoint) -> bool:
@@ -294,13 +308,16 @@ class Recognition:
     def _end(self) -> tuple[RecognitionEvent, str]:
         """Return the result of the utterance, and what `unheard_speech` says of it."""
         result = self._search.finish()
-        lattice, confidences = self._lattice(result), None
+        lattice = self._lattice(result)
+        confidences = None
         if lattice is not None:
             confidences = word_confidences(lattice, [word.text for word in result.words])
         event = self._event(result.words, len(result.words), confidences)
         unheard = unheard_speech(result, self._period, self.start)
         reason = result.reason or unheard
-        return replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate), unheard
+        slots = () if self._parse_slots is None else slots_of(event.words, self._parse_slots)
+        event = replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate, slots=slots)
+        return event, unheard
 
     def _lattice(self, result: DecodingResult) -> Lattice | None:
         """Return the lattice of an utterance, with times since the beginning of the audio."""
@@ -312,7 +329,8 @@ class Recognition:
     def _event(
         self, words: Sequence[WordTimes], num_stable: int, confidences: Sequence[float | None] | None
     ) -> RecognitionEvent:
-        seconds, first = self._seconds, self._first
+        seconds = self._seconds
+        first = self._first
         timed = [
             Word(word.text, seconds(first + word.start), seconds(first + word.end), self._confidence(confidence))
             for word, confidence in zip(words, confidences or [None] * len(words), strict=True)
@@ -340,11 +358,14 @@ def alternatives(
 ) -> list[list[Word]]:
     """Return the words of up to `count` hypotheses: those of the search, then the best others of a lattice."""
     try:
-        found = [] if lattice is None else confident_hypotheses(lattice, count)
+        hypotheses = [] if lattice is None else confident_hypotheses(lattice, count)
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
-        found = []
+        hypotheses = []
     if calibrate is not None:
-        found = [[word._replace(confidence=calibrate(word.confidence or 0.0)) for word in one] for one in found]
+        hypotheses = [
+            [word._replace(confidence=calibrate(word.confidence or 0.0)) for word in hypothesis]
+            for hypothesis in hypotheses
+        ]
     text = [word.text for word in words]
-    others = [one for one in found if [word.text for word in one] != text]
-    return [words, *others][: max(count, 1)]
+    other_hypotheses = [hypothesis for hypothesis in hypotheses if [word.text for word in hypothesis] != text]
+    return [words, *other_hypotheses][: max(count, 1)]

@@ -46,7 +46,8 @@ def state_labels(
     The first state of a phone model has the model and its score beside it, the first state of a word the word and its
     score; <s> and </s> count as words, silence between words has none.
     """
-    path, graph = result.path, decoder.graph
+    path = result.path
+    graph = decoder.graph
     phones = {}
     for first, last, model in model_instances(path, graph, decoder.silence)[0]:
         states = np.flatnonzero(path.label[first:last] >= 0) + first
@@ -69,9 +70,6 @@ def state_labels(
     return labels
 
 
-LEVELS = ("word", "phone", "state")
-
-
 def alignment_labels(
     alignment: Alignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
 ) -> list[Label]:
@@ -80,7 +78,8 @@ def alignment_labels(
     The higher levels stand beside the first label that belongs to them.  Inserted silence has no word; words that are
     not written have no label.
     """
-    graph, words = alignment.graph, [pair for pair in alignment.words if pair[0].output]
+    graph = alignment.graph
+    words = [pair for pair in alignment.words if pair[0].output]
     if level == "word":
         return [
             Label(*_times(span.start, span.end, period, until), unit.output, _score(span.cost)) for unit, span in words
@@ -169,7 +168,7 @@ def _length(start: int, end: int, period: int, until: float) -> float:
 def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:
     """Silence model -> the names of its states in the graph."""
     silent = silence_models(graph, options.silence)
-    found: dict[str, list[str]] = {}
+    states_of_model: dict[str, list[str]] = {}
     for state in graph.used_states[silent[graph.state_model[graph.used_states]]].tolist():
-        found.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
-    return found
+        states_of_model.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
+    return states_of_model

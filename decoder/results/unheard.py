@@ -53,7 +53,8 @@ def silent_runs(result: DecodingResult) -> list[tuple[int, int]]:
     """Return the frames, end exclusive, of each silence of a path, whatever arcs are in it."""
     if result.decoder is None:
         return []
-    graph, path = result.decoder.graph, result.path
+    graph = result.decoder.graph
+    path = result.path
     steps = np.flatnonzero(path.label >= 0)
     silent = result.decoder.silence[graph.state_model[graph.arrays.position_state[path.label[steps]]]]
     edges = np.flatnonzero(np.diff(np.concatenate([[False], silent, [False]]).astype(np.int8)))

@@ -65,7 +65,8 @@ def compare_systems(first: ScoringResult, second: ScoringResult, seed: int = 0) 
     difference = np.array(
         [first.utterances[name].num_errors - second.utterances[name].num_errors for name in names], float
     )
-    rng, sampled = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    sampled = []
     for start in range(0, NUM_SAMPLES, BLOCK):
         counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), min(BLOCK, NUM_SAMPLES - start))
         # A sample in which only utterances without words were drawn has no rate; both systems count as equal there.

@@ -69,15 +69,21 @@ def judge_words(
     -------
     JudgedWords
     """
-    confidence, correct, utterance = [], [], []
+    confidence = []
+    correct = []
+    utterance = []
     names = match_names(references, hypotheses)
-    for number, (name, found) in enumerate(names.items()):
-        words = [(kept, one) for word, one in hypotheses[found] for kept in fold_words([word], fold, SENTENCE_MARKS)]
+    for number, (name, hypothesis_name) in enumerate(names.items()):
+        words = [
+            (folded, value)
+            for word, value in hypotheses[hypothesis_name]
+            for folded in fold_words([word], fold, SENTENCE_MARKS)
+        ]
         pairs = align(fold_words(references[name], fold, SENTENCE_MARKS), [word for word, _ in words])
         right = [reference == word for reference, word in pairs if word is not None]
-        for (_, one), is_right in zip(words, right, strict=True):
-            if one is not None:
-                confidence.append(one)
+        for (_, value), is_right in zip(words, right, strict=True):
+            if value is not None:
+                confidence.append(value)
                 correct.append(is_right)
                 utterance.append(number)
     return JudgedWords(np.array(confidence, float), np.array(correct, bool), np.array(utterance, int), len(names))
@@ -134,10 +140,10 @@ def expected_calibration_error(confidence: np.ndarray, correct: np.ndarray, bins
     >>> round(expected_calibration_error(np.array([0.8, 0.8, 0.8, 0.8]), np.array([True, True, True, False])), 3)
     0.05
     """
-    found = reliability(confidence, correct, bins)
-    if not found.count.size:
+    curve = reliability(confidence, correct, bins)
+    if not curve.count.size:
         return float("nan")
-    return float(np.average(np.abs(found.confidence - found.correct), weights=found.count))
+    return float(np.average(np.abs(curve.confidence - curve.correct), weights=curve.count))
 
 
 def normalised_cross_entropy(confidence: np.ndarray, correct: np.ndarray) -> float:

@@ -14,7 +14,8 @@ def last_edits(
     words: npt.ArrayLike, guesses: npt.ArrayLike, substitution: int, deletion: int, insertion: int
 ) -> np.ndarray:
     """Return the edits (n, m) int8 of `fill_last_edits`."""
-    words, guesses = np.array(words), np.array(guesses)
+    words = np.array(words)
+    guesses = np.array(guesses)
     edits = np.empty((len(words), len(guesses)), np.int8)
     costs = np.arange(len(guesses) + 1) * insertion
     _fill_last_edits(words, guesses, substitution, deletion, insertion, costs, edits)

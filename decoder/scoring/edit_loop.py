@@ -34,10 +34,13 @@ def fill_last_edits(
             best = diagonal if words[i] == guesses[j] else diagonal + substitution
             edit = PAIR
             if costs[j + 1] + deletion < best:
-                best, edit = costs[j + 1] + deletion, DELETION
+                best = costs[j + 1] + deletion
+                edit = DELETION
             if costs[j] + insertion < best:
-                best, edit = costs[j] + insertion, INSERTION
-            diagonal, costs[j + 1] = costs[j + 1], best
+                best = costs[j] + insertion
+                edit = INSERTION
+            diagonal = costs[j + 1]
+            costs[j + 1] = best
             edits[i][j] = edit
 
 
@@ -56,4 +59,5 @@ def fill_edit_costs(
         for j in range(len(guesses)):
             best = diagonal if words[i] == guesses[j] else diagonal + substitution
             best = min(best, costs[j + 1] + deletion, costs[j] + insertion)
-            diagonal, costs[j + 1] = costs[j + 1], best
+            diagonal = costs[j + 1]
+            costs[j + 1] = best

@@ -169,13 +169,15 @@ def edits_between(
         return bytes([PAIR]) * len(reference)
     require_alignable(reference, hypothesis)
     edits = _last_edits(reference, hypothesis, penalties, num_pairs)
-    found = bytearray()
-    i, j = len(reference), len(hypothesis)
+    reversed_edits = bytearray()
+    i = len(reference)
+    j = len(hypothesis)
     while i or j:
         edit = edits[i - 1][j - 1] if i and j else DELETION if i else INSERTION
-        i, j = i - (edit != INSERTION), j - (edit != DELETION)
-        found.append(edit)
-    return bytes(found)
+        i -= edit != INSERTION
+        j -= edit != DELETION
+        reversed_edits.append(edit)
+    return bytes(reversed_edits)
 
 
 def require_alignable(reference: Sequence[str], hypothesis: Sequence[str]) -> None:
@@ -190,7 +192,8 @@ def require_alignable(reference: Sequence[str], hypothesis: Sequence[str]) -> No
 def _pairs(reference: Sequence[str], hypothesis: Sequence[str], edits: bytes) -> list[tuple[str | None, str | None]]:
     if max(edits, default=PAIR) == PAIR:  # no others
         return list(zip(reference, hypothesis))
-    words, guesses = iter(reference), iter(hypothesis)
+    words = iter(reference)
+    guesses = iter(hypothesis)
     return [
         (None if edit == INSERTION else next(words), None if edit == DELETION else next(guesses))
         for edit in reversed(edits)
@@ -202,13 +205,13 @@ def _last_edits(
 ) -> "Sequence[Sequence[int]] | npt.NDArray[np.int8]":
     """Return edits[i][j]: the last edit of the cheapest alignment of the first i + 1 and j + 1 words."""
     ids: dict[str, int] = {}
-    words, guesses = ([ids.setdefault(word, len(ids)) for word in one] for one in (reference, hypothesis))
+    words, guesses = ([ids.setdefault(word, len(ids)) for word in sentence] for sentence in (reference, hypothesis))
     prices = penalties.substitution, penalties.deletion, penalties.insertion
     if max(num_pairs, len(words) * len(guesses)) > COMPILED_FROM:
         from decoder.scoring.edit_kernels import last_edits  # imports numba
 
-        found = last_edits(words, guesses, *prices)
-        return found if found.size > COMPILED_FROM else found.tolist()  # lists are faster to look up
+        edit_array = last_edits(words, guesses, *prices)
+        return edit_array if edit_array.size > COMPILED_FROM else edit_array.tolist()  # lists are faster to look up
     costs = [j * penalties.insertion for j in range(len(guesses) + 1)]
     edits = [bytearray(len(guesses)) for _ in words]
     fill_last_edits(words, guesses, *prices, costs, edits)
@@ -271,16 +274,18 @@ def score(
     ----------
     HTK Book, HResults.
     """
-    found = match_names(references, hypotheses)
-    unexpected = sorted(set(hypotheses) - set(found.values())) if len(found) < len(hypotheses) else []
+    hypothesis_names = match_names(references, hypotheses)
+    unexpected = (
+        sorted(set(hypotheses) - set(hypothesis_names.values())) if len(hypothesis_names) < len(hypotheses) else []
+    )
 
     def words_of(name: str) -> WordPair:
-        guesses = hypotheses[found[name]] if name in found else ()
+        guesses = hypotheses[hypothesis_names[name]] if name in hypothesis_names else ()
         return fold_words(references[name], fold, ignore), fold_words(guesses, fold, ignore)
 
     alignments = _Alignments(words_of)
     results = ScoringResult(alignments=alignments, unexpected=unexpected)
-    results.missing = [name for name in references if name not in found]
+    results.missing = [name for name in references if name not in hypothesis_names]
     sent: deque[tuple[list[str], list[WordPair]]] = deque()
 
     def parts() -> Iterator[list[WordPair]]:
@@ -320,7 +325,9 @@ def _shards(
         cost += UTTERANCE_COST + len(pair[0]) * len(pair[1])
         if cost >= SHARD_COST:
             yield names, pairs
-            names, pairs, cost = [], [], 0
+            names = []
+            pairs = []
+            cost = 0
     if names:
         yield names, pairs
 
@@ -339,15 +346,15 @@ def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, igno
 
 def match_names(references: Mapping[str, object], hypotheses: Mapping[str, object]) -> dict[str, str]:
     """reference name -> hypothesis name, equal or with the same last path component if that is unique on each side."""
-    found = {name: name for name in references if name in hypotheses}
-    if len(found) == len(references):
-        return found
+    equal = {name: name for name in references if name in hypotheses}
+    if len(equal) == len(references):
+        return equal
     by_last = _unique_last_components(hypotheses)
     reference_by_last = _unique_last_components(references)
     matched = {}
     for name in references:
         last = _last_component(name)
-        if name in found:
+        if name in equal:
             matched[name] = name
         elif reference_by_last.get(last) == name and last in by_last:
             matched[name] = by_last[last]

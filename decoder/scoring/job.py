@@ -37,8 +37,8 @@ class ComparedFiles(Options):
     @property
     def levels(self) -> tuple[int, int]:
         """The levels of the reference and of the hypothesis."""
-        both = (self.reference_level, self.hypothesis_level)
-        reference, hypothesis = (self.level if level is None else level for level in both)
+        given_levels = (self.reference_level, self.hypothesis_level)
+        reference, hypothesis = (self.level if level is None else level for level in given_levels)
         return reference, hypothesis
 
     @property
@@ -118,7 +118,8 @@ def score_files(
         references = references.applied_to(hypotheses)
     if not references:
         raise FormatError(f"{options.reference}: no utterances; expected at least one")
-    fold, ignore = options.phone_map, SENTENCE_MARKS | frozenset(options.ignore)
+    fold = options.phone_map
+    ignore = SENTENCE_MARKS | frozenset(options.ignore)
     if options.present:
         references = _present(references, hypotheses, options, log)
 
@@ -129,14 +130,14 @@ def score_files(
     results = errors_of(hypotheses)
     if other_words is None:
         return ScoreResult(results, _report(results))
-    other = errors_of(other_words)
-    if len(other.missing) == len(references):
+    other_results = errors_of(other_words)
+    if len(other_results.missing) == len(references):
         raise FormatError(
             f"{options.compare}: none of the {len(references)} utterances; expected those of the reference"
         )
     from decoder.scoring.bootstrap import compare_systems  # imports numpy
 
-    return ScoreResult(results, _report(results), other, compare_systems(results, other))
+    return ScoreResult(results, _report(results), other_results, compare_systems(results, other_results))
 
 
 def _present(

@@ -32,28 +32,30 @@ def matching_words(
     Hirschberg, A linear space algorithm for computing maximal common subsequences, CACM 18(6), 1975.
     """
     number = {word: i for i, word in enumerate(dict.fromkeys((*words, *guesses)))}
-    left, right = (np.array([number[word] for word in some], np.int64) for some in (words, guesses))
-    found = np.full(len(words), -1, np.int64)
-    waiting = [(0, len(left), 0, len(right))]
+    word_ids, guess_ids = (np.array([number[word] for word in some], np.int64) for some in (words, guesses))
+    positions = np.full(len(words), -1, np.int64)
+    waiting = [(0, len(word_ids), 0, len(guess_ids))]
     while waiting:
         first, last, begin, end = waiting.pop()
-        some, others = left[first:last], right[begin:end]
-        if len(some) * len(others) <= MOST_PAIRS or len(some) == 1:
-            _match(some, others, penalties, found[first:last], begin)
+        some = word_ids[first:last]
+        some_guesses = guess_ids[begin:end]
+        if len(some) * len(some_guesses) <= MOST_PAIRS or len(some) == 1:
+            _match(some, some_guesses, penalties, positions[first:last], begin)
             continue
         middle = len(some) // 2
         costs = (penalties.substitution, penalties.deletion, penalties.insertion)
-        before = edit_costs(some[:middle], others, *costs)
-        after = edit_costs(some[middle:][::-1].copy(), others[::-1].copy(), *costs)[::-1]
+        before = edit_costs(some[:middle], some_guesses, *costs)
+        after = edit_costs(some[middle:][::-1].copy(), some_guesses[::-1].copy(), *costs)[::-1]
         cut = int(np.argmin(before + after))
         waiting += [(first, first + middle, begin, begin + cut), (first + middle, last, begin + cut, end)]
-    return found
+    return positions
 
 
 def _match(words: np.ndarray, guesses: np.ndarray, penalties: EditPenalties, found: np.ndarray, begin: int) -> None:
     """Fill `found` with the indices of the guesses, counted from `begin`, that equal the words."""
     edits = last_edits(words, guesses, penalties.substitution, penalties.deletion, penalties.insertion)
-    i, j = len(words), len(guesses)
+    i = len(words)
+    j = len(guesses)
     while i and j:
         edit = edits[i - 1, j - 1]
         if edit == DELETION:
@@ -61,6 +63,7 @@ def _match(words: np.ndarray, guesses: np.ndarray, penalties: EditPenalties, fou
         elif edit == INSERTION:
             j -= 1
         else:
-            i, j = i - 1, j - 1
+            i -= 1
+            j -= 1
             if words[i] == guesses[j]:
                 found[i] = begin + j

@@ -26,7 +26,8 @@ class MLFWords(Mapping[str, list[str]]):
     """The words of each utterance of an MLF, at one level of its labels."""
 
     def __init__(self, labels: Mapping[str, list[Label]], level: int):
-        self._labels, self._level = labels, level
+        self._labels = labels
+        self._level = level
 
     def __getitem__(self, name: str) -> list[str]:
         labels = self._labels[name]
@@ -82,8 +83,8 @@ def read_words(
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):
-            others = [other for other in beside if not is_mlf(other) and is_ctm(read_lines(other))]
-            return {name: [word.text for word in words] for name, words in read_ctm(path, others).items()}
+            ctm_files = [file for file in beside if not is_mlf(file) and is_ctm(read_lines(file))]
+            return {name: [word.text for word in words] for name, words in read_ctm(path, ctm_files).items()}
         if named_lines:
             return read_named_lines(path)
         first = lines[0].strip() if lines else ""

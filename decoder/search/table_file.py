@@ -19,6 +19,7 @@ from decoder.search.search_graph import RecordKey, SearchTables, record_keys, sc
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.errors import ConfigError, FormatError
 
 RECORDS = {  # section -> records, stored as numbers of one type
@@ -72,7 +73,7 @@ def load_search_tables(
     lm: LanguageModel | None,
     cntkmap: Mapping[str, int],
     where: str,
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> SearchTables:
     """Map search tables into memory and check them.
 
@@ -84,8 +85,9 @@ def load_search_tables(
     lm : LanguageModel or None
     cntkmap : mapping of str to int
         Network output of each HMM state; called `where` in messages.  All three are those of the saved tables.
-    verify : bool
-        Whether to compare the checksums of the file.  The numbers are checked in any case.
+    verify : bool, optional
+        Whether to compare the checksums of the file, by default when it is first opened.  The numbers are checked in
+        any case.
 
     Raises
     ------
@@ -201,3 +203,14 @@ def _check_ahead(
     check_costs(sets["graph_cost"], "sets.graph_cost", path, infinite=False)
     if np.any(sets["low"] < 0) or np.any(sets["high"] < sets["low"]):
         raise FormatError(f"{path}: sets of words end before they begin; {FORMAT.again}")
+
+
+def summary(path: str) -> Figures:
+    """Figures of a file that only makes sense with its graph and language model."""
+    found = FORMAT.read(path, verify=True)[1]
+    sil_cost, lm_scale, word_penalty = found["settings"].tolist()
+    return [
+        ("words", len(found["word_lm"])),
+        ("sets of next words", len(found["sets"]) // 4),
+        ("made for", f"sil_cost {sil_cost:g}, lm_scale {lm_scale:g}, word_penalty {word_penalty:g}"),
+    ]

@@ -24,7 +24,8 @@ def check_costs(costs: np.ndarray, name: str, where: object, infinite: bool = Tr
     """Raise GraphError unless all costs are from -MAX_COST to MAX_COST, or inf if `infinite`."""
     if not costs.size:
         return
-    least, most = costs.min(), costs.max()  # NaN if any cost is
+    least = costs.min()
+    most = costs.max()  # both are NaN if any cost is
     if infinite and most == np.inf:
         most = costs.max(initial=-np.inf, where=costs < np.inf)
     if not (least >= -MAX_COST and most <= MAX_COST):

@@ -23,6 +23,7 @@ from typing import IO, Literal, overload
 
 import numpy as np
 
+from decoder.storage.first_opening import note_checked, was_checked
 from readers.common.environment import available_cores
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import atomic_write
@@ -68,12 +69,12 @@ class MappedFormat:
             file.write(np.array(checksums.blocks, "<u4").tobytes())
 
     def read(
-        self, path: str | Path | FilePart, mode: Literal["r", "c"] = "r", verify: bool = True
+        self, path: str | Path | FilePart, mode: Literal["r", "c"] = "r", verify: bool | None = None
     ) -> tuple[int, dict[str, np.ndarray]]:
         """(the header's number, section -> array), mapped into memory.
 
         mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process; verify: whether to compare
-        the checksums.
+        the checksums, by default unless they were compared before.
         Raises FormatError for a file of another kind or version, a truncated file, a damaged table, a wrong checksum.
         """
         part = part_of(path)
@@ -96,8 +97,10 @@ class MappedFormat:
         if raw.shape[0] != size:
             raise FormatError(f"{path}: {raw.shape[0]} bytes; expected {size}; the file is damaged, {self.again}")
         sections = self._sections(raw, num_sections, path)
-        if verify:
+        if verify or (verify is None and not was_checked([part.path])):
             self._verify(raw, path)
+            if not part.name:
+                note_checked([part.path])
         return number, sections
 
     def _verify(self, raw: np.ndarray, path: str | Path | FilePart) -> None:
@@ -151,7 +154,8 @@ class _Checksums:
     """Writes to a file and keeps the CRC-32 of each block."""
 
     def __init__(self, file: IO[bytes]):
-        self.file, self.position = file, 0
+        self.file = file
+        self.position = 0
         self.blocks: list[int] = []
 
     def write(self, data: bytes | memoryview) -> None:
@@ -218,15 +222,15 @@ class NameList(Sequence[str]):
     def __getitem__(self, number: slice) -> list[str]: ...
 
     def __getitem__(self, number: int | slice) -> str | list[str]:
-        found = self._known.get(number) if type(number) is int else None
-        if found is not None:
-            return found
+        name = self._known.get(number) if type(number) is int else None
+        if name is not None:
+            return name
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         i = range(len(self))[number]  # raises IndexError
         begin = int(self._ends[i - 1]) + 1 if i else 0
-        self._known[i] = found = self._text[begin : int(self._ends[i])].tobytes().decode()
-        return found
+        self._known[i] = name = self._text[begin : int(self._ends[i])].tobytes().decode()
+        return name
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._text.tobytes().decode().split("\n")[:-1])
@@ -238,9 +242,9 @@ class NameList(Sequence[str]):
         """Return the number of a name.  Raises ValueError if it is not there."""
         if limits:
             return list(self).index(name, *limits)
-        if (place := self._find(name)) < 0:
+        if (position := self._find(name)) < 0:
             raise ValueError(f"{name!r} is not in the list")
-        return int(np.searchsorted(self._ends, place))
+        return int(np.searchsorted(self._ends, position))
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, (NameList, list)) else NotImplemented

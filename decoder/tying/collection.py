@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from decoder.tying.runs import Places, StateRun, TransitionCounts, state_runs
 from decoder.tying.statistics import Statistics
+from readers.common.jobs.durations import divided
 from readers.common.jobs.runner import ShardLost
 from readers.common.jobs.worker import reason_of
 from readers.errors import ArgonautError
@@ -112,16 +113,7 @@ class ShardResult(NamedTuple):
 
 def shards_of(utterances: Iterable[AlignedUtterance]) -> Iterator[Shard]:
     """Divide utterances into shards of about SHARD_FRAMES frames."""
-    shard: list[AlignedUtterance] = []
-    room = SHARD_FRAMES
-    for utterance in utterances:
-        if shard and (room <= 0 or len(shard) >= SHARD_UTTERANCES):
-            yield shard
-            shard, room = [], SHARD_FRAMES
-        shard.append(utterance)
-        room -= utterance.num_frames
-    if shard:
-        yield shard
+    return divided(((one, one.num_frames) for one in utterances), SHARD_FRAMES, SHARD_UTTERANCES)
 
 
 def collect_shard(shard: Shard, reading: AlignmentReading) -> ShardResult:

@@ -122,7 +122,8 @@ def tie(
     if collected is None or not report.num_done:
         report.write(options.out / "report")
         return TieResult(report)
-    statistics, transitions = collected.statistics, collected.transitions
+    statistics = collected.statistics
+    transitions = collected.transitions
     if questions is None:
         questions = phone_questions(statistics, states.context_free, options.short_pause)
     if options.context == "left":
@@ -147,9 +148,13 @@ def _read_questions(path: str) -> dict[str, Question]:
 
 def _left_questions(questions: dict[str, Question], options: TieOptions) -> dict[str, Question]:
     """Return the questions that ask for the left neighbour only."""
-    left = {name: asked for name, asked in questions.items() if all(one.endswith("*") for one in asked.patterns)}
-    options.require("context", bool(left), 'is left without questions such as "b-*"; expected some')
-    return left
+    left_questions = {
+        name: question
+        for name, question in questions.items()
+        if all(pattern.endswith("*") for pattern in question.patterns)
+    }
+    options.require("context", bool(left_questions), 'is left without questions such as "b-*"; expected some')
+    return left_questions
 
 
 class _States:
@@ -196,14 +201,16 @@ def _collect(
 
     def shards() -> Iterator[Shard]:
         for shard in shards_of(
-            AlignedUtterance(entry.path, entry.start, entry.end, *found)
+            AlignedUtterance(entry.path, entry.start, entry.end, *labels_and_place)
             for entry in compress(entries, is_aligned)
-            if (found := alignment.entry(entry.key)) is not None
+            if (labels_and_place := alignment.entry(entry.key)) is not None
         ):
             sent.append(shard)
             yield shard
 
-    collection, lost, report = Collection(), set[str](), RunReport("utterances")
+    collection = Collection()
+    lost = set[str]()
+    report = RunReport("utterances")
     outcomes = runner.outcomes(collect_shard, shards(), states.reading)
     reasons = (reason for outcome in outcomes for reason in collection.add(sent.popleft(), outcome))
     for number, (entry, has_alignment) in enumerate(zip(entries, is_aligned), start=1):
@@ -211,7 +218,8 @@ def _collect(
             report.fail(entry.key, f"no alignment; {alignment.expected_entry(entry.key)}")
         elif reason := next(reasons):
             report.fail(entry.key, reason)
-            lost |= {found[1] for found in [alignment.entry(entry.key)] if found is not None}
+            if (labelled := alignment.entry(entry.key)) is not None:
+                lost.add(labelled[1])
         else:
             report.done()
         progress(number, len(entries))

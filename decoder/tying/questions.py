@@ -54,12 +54,12 @@ def phone_questions(
     if not phones:
         raise GraphError("questions: no frames of any phone; expected statistics of the phones to cluster")
     floor = statistics.variance_floor(VARIANCE_FLOOR)
-    both = list(_classes([sums[phone] for phone in phones], floor))
+    two_sided = list(_classes([sums[phone] for phone in phones], floor))
     questions = {}
     for side, end in (("L", -1), ("R", 0)):
-        own = _classes([[sums[phone][end]] for phone in phones], floor)
+        one_sided = _classes([[sums[phone][end]] for phone in phones], floor)
         numbers = (number for number in itertools.count(1) if str(number) not in sums)
-        for number, members in zip(numbers, dict.fromkeys((*both, *own))):
+        for number, members in zip(numbers, dict.fromkeys((*two_sided, *one_sided))):
             name = f"{side}_{number}"
             questions[name] = _question(name, side, [phones[i] for i in members])
         for phone in phones:
@@ -82,7 +82,7 @@ def _sums_of_phones(
         if phone != pause:
             states = sums.setdefault(phone, {})
             states[state] = states.get(state, 0.0) + values[row]
-    return {phone: [found[state] for state in sorted(found)] for phone, found in sums.items()}
+    return {phone: [states[state] for state in sorted(states)] for phone, states in sums.items()}
 
 
 def _classes(phones: Sequence[Sequence[np.ndarray]], floor: np.ndarray) -> Iterator[tuple[int, ...]]:
@@ -106,9 +106,9 @@ def _classes(phones: Sequence[Sequence[np.ndarray]], floor: np.ndarray) -> Itera
         sums[a] += sums[b]
         fits[a] = _fit(sums[a : a + 1], floor)[0]
         cost[b, :] = cost[:, b] = np.inf
-        others = np.flatnonzero(np.isfinite(cost[a, :]) | np.isfinite(cost[:, a]))
-        joined = fits[a] + fits[others] - _fit(sums[a] + sums[others], floor)
-        cost[np.minimum(a, others), np.maximum(a, others)] = joined
+        clusters_left = np.flatnonzero(np.isfinite(cost[a, :]) | np.isfinite(cost[:, a]))
+        joined = fits[a] + fits[clusters_left] - _fit(sums[a] + sums[clusters_left], floor)
+        cost[np.minimum(a, clusters_left), np.maximum(a, clusters_left)] = joined
 
 
 def _fit(sums: np.ndarray, floor: np.ndarray) -> np.ndarray:

@@ -61,14 +61,14 @@ def places_of(state_map: Mapping[str, Sequence[str]], trees: DecisionTrees | Non
         For a state in two places, which would not identify its phone.
     """
     places: dict[str, tuple[str, int]] = {}
-    found = [(name, phone, i) for phone, names in state_map.items() for i, name in enumerate(names, start=2)]
+    named_states = [(name, phone, i) for phone, names in state_map.items() for i, name in enumerate(names, start=2)]
     for (phone, state), tree in (trees.trees if trees else {}).items():
-        found += [(name, phone, state) for name in dict.fromkeys(tree.leaves)]
-    for name, phone, state in found:
-        other = places.setdefault(name, (phone, state))
-        if other != (phone, state):
+        named_states += [(name, phone, state) for name in dict.fromkeys(tree.leaves)]
+    for name, phone, state in named_states:
+        earlier = places.setdefault(name, (phone, state))
+        if earlier != (phone, state):
             raise GraphError(
-                f"state map: '{name}' is state {other[1]} of '{other[0]}' and state {state} of '{phone}'; expected "
+                f"state map: '{name}' is state {earlier[1]} of '{earlier[0]}' and state {state} of '{phone}'; expected "
                 "every state in one place"
             )
     return places
@@ -118,27 +118,29 @@ def state_runs(
     last = ("", 0)
     bounds = frame_bounds(labels, where, frame_period).tolist()
     for number, (label, (start, end)) in enumerate(zip(labels, bounds), start=1):
-        place = places.get(label.name)
-        if place is None:
+        position = places.get(label.name)
+        if position is None:
             raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the state map")
         if end == start:  # a label without frames is not a visit
             continue
-        phone, state = place
+        phone, state = position
         if phone != last[0] or (phone not in context_free and state <= last[1]):
             visits.append(phone)
         stays.append((state, start, end))
         visit_of.append(len(visits) - 1)
-        last = place
+        last = position
     names = _names(visits, context_free, silence, pause)
     return [StateRun(visits[visit], names[visit], *stay, visit) for visit, stay in zip(visit_of, stays)]
 
 
 def _names(visits: list[str], context_free: Collection[str], silence: str, pause: str | None) -> list[str]:
-    lefts, left = [], silence
+    lefts = []
+    left = silence
     for phone in visits:
         lefts.append(left)
         left = left if phone == pause else phone
-    names, right = [], silence
+    names = []
+    right = silence
     for phone, left in zip(reversed(visits), reversed(lefts)):
         names.append(phone if phone in context_free or phone == pause else f"{left}-{phone}+{right}")
         right = right if phone == pause else phone
@@ -169,12 +171,12 @@ class TransitionCounts:
         for i, run in enumerate(runs):
             exit_place = num_states[run.phone] + 1
             table = self.counts.setdefault(run.phone, np.zeros((exit_place + 1, exit_place + 1)))
-            place = run.state - 1
-            table[place, place] += run.end - run.start - 1
+            row = run.state - 1
+            table[row, row] += run.end - run.start - 1
             if i == 0 or runs[i - 1].visit != run.visit:
-                table[0, place] += 1
+                table[0, row] += 1
             goes_on = i + 1 < len(runs) and runs[i + 1].visit == run.visit
-            table[place, runs[i + 1].state - 1 if goes_on else exit_place] += 1
+            table[row, runs[i + 1].state - 1 if goes_on else exit_place] += 1
 
     def merge(self, other: "TransitionCounts") -> None:
         """Add the counts of other utterances.

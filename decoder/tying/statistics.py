@@ -122,7 +122,8 @@ class Statistics:
 
     def _grow(self) -> None:
         """Make room for all rows, at least doubling the arrays."""
-        have, need = len(self._count), len(self.rows)
+        have = len(self._count)
+        need = len(self.rows)
         if need > have:
             more = max(need, 2 * have) - have
             self._count = np.concatenate([self._count, np.zeros(more)])

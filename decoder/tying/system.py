@@ -37,7 +37,7 @@ class TiedSystem:
 
     Attributes
     ----------
-    donor : HmmSet
+    hmm_set : HmmSet
         The models, with one Gaussian per tied state.
     names : dict of str to str
         Logical -> physical model, for all triphones that were seen.
@@ -49,7 +49,7 @@ class TiedSystem:
         The tied states, in the order of the network's outputs.
     """
 
-    donor: HmmSet
+    hmm_set: HmmSet
     names: dict[str, str]
     trees: DecisionTrees
     script: EditScript
@@ -58,7 +58,7 @@ class TiedSystem:
     def save(self, directory: str | Path) -> None:
         """Write hmmdefs, tiedlist, trees, tree.hed and senones.list, in HTK's formats, to a directory."""
         directory = Path(directory)
-        write_mmf(directory / "hmmdefs", self.donor)
+        write_mmf(directory / "hmmdefs", self.hmm_set)
         write_hmm_list(directory / "tiedlist", self.names)
         write_trees(directory / "trees", self.trees)
         write_edit_script(directory / "tree.hed", self.script)
@@ -66,8 +66,8 @@ class TiedSystem:
 
     def senone(self, model: str, state: int) -> str:
         """The tied state of a model's state (HTK's number, from 2), whether the model was seen or not."""
-        hmm = self.donor.hmms.get(self.names.get(model, model))
-        return self.donor.state_name(hmm, state - 2) if hmm else self.trees.tied_state(model, state)
+        hmm = self.hmm_set.hmms.get(self.names.get(model, model))
+        return self.hmm_set.state_name(hmm, state - 2) if hmm else self.trees.tied_state(model, state)
 
     def labels(self, runs: Sequence[StateRun], frame_period: int = TICKS_PER_FRAME) -> list[Label]:
         """An alignment in tied states, as training targets of a network.
@@ -163,9 +163,9 @@ def tie_states(
         Clustering(options.threshold, f"{phone}_s{state}_", phone, state) for phone, state in trees
     )
     used = {question for tree in trees.values() for question, _, _ in tree.nodes}
-    kept = {name: question for name, question in questions.items() if name in used}
-    senones = list(dict.fromkeys(builder.donor.macros["s"]))
-    return TiedSystem(builder.donor, builder.names, DecisionTrees(kept, trees), script, senones)
+    questions_used = {name: question for name, question in questions.items() if name in used}
+    senones = list(dict.fromkeys(builder.hmm_set.macros["s"]))
+    return TiedSystem(builder.hmm_set, builder.names, DecisionTrees(questions_used, trees), script, senones)
 
 
 class _SystemBuilder:
@@ -180,11 +180,15 @@ class _SystemBuilder:
         options: TreeOptions,
         power: float,
     ):
-        self.statistics, self.transitions, self.state_map = statistics, transitions, state_map
-        self.context_free, self.options, self.power = context_free, options, power
-        self.donor = HmmSet()
+        self.statistics = statistics
+        self.transitions = transitions
+        self.state_map = state_map
+        self.context_free = context_free
+        self.options = options
+        self.power = power
+        self.hmm_set = HmmSet()
         self.names: dict[str, str] = {}
-        self.donor.options = HmmOptions((statistics.dim,), statistics.dim, statistics.kind, "NULLD", "DIAGC")
+        self.hmm_set.options = HmmOptions((statistics.dim,), statistics.dim, statistics.kind, "NULLD", "DIAGC")
         self.floor = statistics.variance_floor(options.variance_floor)
         self.models: dict[str, list[str]] = {}  # phone -> its models
         for model in statistics.models():
@@ -213,8 +217,8 @@ class _SystemBuilder:
             contexts, source = self._contexts(phone, state)
             count, total, square = self.statistics.select([(model, source) for model in contexts])
             prefix = f"{phone}_s{state}_"
-            asked = questions if source == state else ()
-            tree, leaf_of = grow_tree(contexts, count, total, square, asked, self.floor, self.options, prefix)
+            phone_questions = questions if source == state else ()
+            tree, leaf_of = grow_tree(contexts, count, total, square, phone_questions, self.floor, self.options, prefix)
             trees[phone, state] = tree
             size = 1 + int(leaf_of.max())
             sums = [np.zeros((size, *a.shape[1:])) for a in (count, total, square)]
@@ -222,11 +226,11 @@ class _SystemBuilder:
                 np.add.at(into, leaf_of, a)
             names = [f"{prefix}{i}" for i in range(1, size + 1)]
             tied |= zip(names, self._states(names, *sums))
-        found = DecisionTrees({question.name: question for question in questions}, trees)
+        phone_trees = DecisionTrees({question.name: question for question in questions}, trees)
         transitions = self._transitions(phone, left_to_right=True)
         physical: dict[tuple[str, ...], str] = {}
         for model in self.models[phone]:
-            states = found.synthesise(model)
+            states = phone_trees.synthesise(model)
             if states not in physical:
                 physical[states] = model
                 self._add_hmm(model, [tied[name] for name in states], transitions)
@@ -246,25 +250,25 @@ class _SystemBuilder:
 
     def add_pause(self, pause: str, silence: str) -> None:
         """Add HTK's short pause: the middle state of silence, and a transition that skips it."""
-        states = self.donor.hmms[silence].states
+        states = self.hmm_set.hmms[silence].states
         counts = self.transitions.counts.get(pause)
         stay = PAUSE_STAY if counts is None else counts[1, 1] / max(counts[1].sum(), 1.0)
         transitions = left_to_right([min(stay, LONGEST_STAY)], f"T_{pause}", PAUSE_SKIP)
-        self.donor.macros["t"][f"T_{pause}"] = transitions
+        self.hmm_set.macros["t"][f"T_{pause}"] = transitions
         self._add_hmm(pause, [states[len(states) // 2]], transitions)
 
     def _states(self, names: Sequence[str], count: np.ndarray, total: np.ndarray, square: np.ndarray) -> list[HmmState]:
         means, variances = gaussians(count, total, square, self.floor)
         states = [single_gaussian_state(m, v, name) for name, m, v in zip(names, means, variances)]
-        self.donor.macros["s"].update(zip(names, states))
+        self.hmm_set.macros["s"].update(zip(names, states))
         return states
 
     def _transitions(self, phone: str, left_to_right: bool) -> TransitionMatrix:
         name = f"T_{phone}"
-        made = self.transitions.transitions(phone, len(self.state_map[phone]), name, left_to_right, self.power)
-        self.donor.macros["t"][name] = made
-        return made
+        matrix = self.transitions.transitions(phone, len(self.state_map[phone]), name, left_to_right, self.power)
+        self.hmm_set.macros["t"][name] = matrix
+        return matrix
 
     def _add_hmm(self, name: str, states: Sequence[HmmState], transitions: TransitionMatrix) -> None:
-        self.donor.macros["h"][name] = Hmm(name, tuple(states), transitions)
+        self.hmm_set.macros["h"][name] = Hmm(name, tuple(states), transitions)
         self.names[name] = name

@@ -100,30 +100,39 @@ class _Grower:
         floor: np.ndarray,
         options: TreeOptions,
     ):
-        self.answers, self.count, self.total, self.square = answers, count, total, square
-        self.floor, self.options = floor, options
+        self.answers = answers
+        self.count = count
+        self.total = total
+        self.square = square
+        self.floor = floor
+        self.options = options
         self.leaves: list[_Leaf] = [self.leaf(np.arange(len(count)))]
 
     def leaf(self, members: np.ndarray) -> _Leaf:
         """A leaf with its best split."""
         leaf = _Leaf(members)
-        count, total, square = self.count[members], self.total[members], self.square[members]
+        count = self.count[members]
+        total = self.total[members]
+        square = self.square[members]
         answers = self.answers[:, members].astype(np.float64)
         if len(members) < 2 or not len(answers):
             return leaf
-        number, sums, squares = answers @ count, answers @ total, answers @ square
-        rest = (count.sum() - number, total.sum(axis=0) - sums, square.sum(axis=0) - squares)
+        number = answers @ count
+        sums = answers @ total
+        squares = answers @ square
+        no_moments = (count.sum() - number, total.sum(axis=0) - sums, square.sum(axis=0) - squares)
         allowed = (answers.sum(axis=1) > 0) & (answers.sum(axis=1) < len(members))
-        allowed &= np.minimum(number, rest[0]) >= self.options.min_frames
+        allowed &= np.minimum(number, no_moments[0]) >= self.options.min_frames
         if not allowed.any():
             return leaf
-        whole = log_likelihood(
+        unsplit = log_likelihood(
             count.sum(keepdims=True), total.sum(axis=0, keepdims=True), square.sum(axis=0, keepdims=True), self.floor
         )
-        gain = log_likelihood(number, sums, squares, self.floor) + log_likelihood(*rest, self.floor) - whole
+        gain = log_likelihood(number, sums, squares, self.floor) + log_likelihood(*no_moments, self.floor) - unsplit
         gain = np.where(allowed, gain, -np.inf)
-        leaf.question = int(np.argmax(gain >= gain.max() - EQUAL_GAIN * abs(float(whole[0]))))
-        leaf.gain, leaf.yes = float(gain[leaf.question]), answers[leaf.question] > 0
+        leaf.question = int(np.argmax(gain >= gain.max() - EQUAL_GAIN * abs(float(unsplit[0]))))
+        leaf.gain = float(gain[leaf.question])
+        leaf.yes = answers[leaf.question] > 0
         return leaf
 
     def grow(self) -> list[tuple[int, int, int]]:
@@ -155,19 +164,20 @@ class _Grower:
         sums: list[tuple[np.ndarray, ...]] = [
             tuple(a[leaf.members].sum(axis=0) for a in (self.count, self.total, self.square)) for leaf in self.leaves
         ]
-        own = [self._fit(*sum_of) for sum_of in sums]
-        cost = {(a, b): self._cost(sums, own, a, b) for a in range(len(groups)) for b in range(a + 1, len(groups))}
+        fits = [self._fit(*sum_of) for sum_of in sums]
+        cost = {(a, b): self._cost(sums, fits, a, b) for a in range(len(groups)) for b in range(a + 1, len(groups))}
         while cost:
             (a, b), least = min(cost.items(), key=lambda item: (item[1], item[0]))
             if least >= self.options.threshold:
                 break
             groups[a] += groups[b]
             sums[a] = tuple(x + y for x, y in zip(sums[a], sums[b]))
-            own[a], groups[b] = self._fit(*sums[a]), []
+            fits[a] = self._fit(*sums[a])
+            groups[b] = []
             cost = {pair: value for pair, value in cost.items() if a not in pair and b not in pair}
             for c, group in enumerate(groups):
                 if group and c != a:
-                    cost[min(a, c), max(a, c)] = self._cost(sums, own, a, c)
+                    cost[min(a, c), max(a, c)] = self._cost(sums, fits, a, c)
         cluster = np.zeros(len(self.leaves), dtype=np.int64)
         for number, group in enumerate(group for group in groups if group):
             cluster[group] = number

@@ -68,8 +68,8 @@ class CopyMaker:
 
     @staticmethod
     def _load_at(recording: Recording, rate: int) -> Float32Array:
-        samples, own = load(recording)
-        samples = samples if own == rate else resample(samples, own, rate)
+        samples, recorded_rate = load(recording)
+        samples = samples if recorded_rate == rate else resample(samples, recorded_rate, rate)
         samples.flags.writeable = False  # threads share it
         return samples
 
@@ -100,11 +100,11 @@ class CopyMaker:
         if copy.kind in NEED_POWER and not mean_power(samples) > 0:
             raise ShapeError(f"{recording.name}: silent; expected speech, because noise is added in proportion to it")
         rng = generator(self.settings.seed, copy.prefix, recording.name)
-        made = getattr(self, f"_{copy.kind}")(copy, recording, samples, rate, rng)
+        augmented = getattr(self, f"_{copy.kind}")(copy, recording, samples, rate, rng)
         if self.settings.volume is not None:
             low, high = np.log(self.settings.volume)
-            made = made * np.float32(np.exp(rng.uniform(low, high)))
-        return limit_peak(made)
+            augmented = augmented * np.float32(np.exp(rng.uniform(low, high)))
+        return limit_peak(augmented)
 
     def _snr(self, rng: np.random.Generator) -> float:
         low, high = self.settings.snr
@@ -131,7 +131,7 @@ class CopyMaker:
     def _foreground(
         self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
     ) -> Float32Array:
-        made = samples.astype(np.float64)
+        noisy = samples.astype(np.float64)
         pause = round(self.settings.interval * rate)
         begin = int(rng.integers(pause + 1))
         while begin < len(samples):
@@ -140,28 +140,30 @@ class CopyMaker:
             with naming(chosen):
                 scale = noise_scale(samples, noise, self._snr(rng))
             part = noise[: len(samples) - begin]
-            made[begin : begin + len(part)] += scale * part
+            noisy[begin : begin + len(part)] += scale * part
             begin += len(noise) + pause
-        return made.astype(np.float32)
+        return noisy.astype(np.float32)
 
     def _babble(
         self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
     ) -> Float32Array:
         same = sorted({index for key in _voices(recording) for index in self._talkers.get(key, ())})
-        others = len(self.settings.talkers) - len(same)
+        num_talkers = len(self.settings.talkers) - len(same)
         fewest, most = self.settings.num_talkers
-        if others < fewest:
-            raise FormatError(f"{others} recordings of other speakers to make babble of; expected at least {fewest}")
-        number = int(rng.integers(fewest, min(most, others) + 1))
+        if num_talkers < fewest:
+            raise FormatError(
+                f"{num_talkers} recordings of other speakers to make babble of; expected at least {fewest}"
+            )
+        number = int(rng.integers(fewest, min(most, num_talkers) + 1))
         chosen = []
-        for index in map(int, rng.choice(others, number, replace=False)):
+        for index in map(int, rng.choice(num_talkers, number, replace=False)):
             for skipped in same:
                 index += skipped <= index
             chosen.append(self.settings.talkers[index])
-        talkers = [self._load(one, rate) for one in chosen]
-        for one, talker in zip(chosen, talkers):
+        talkers = [self._load(choice, rate) for choice in chosen]
+        for choice, talker in zip(chosen, talkers):
             if not mean_power(talker) > 0:
-                raise ShapeError(f"{one.path}: silent; expected speech to make babble of")
+                raise ShapeError(f"{choice.path}: silent; expected speech to make babble of")
         return add_noise(samples, babble(talkers, len(samples), rng), self._snr(rng))
 
     def _reverb(

@@ -82,7 +82,8 @@ def augment(options: AugmentOptions, *, runner: Runner | None = None, progress: 
     --------
     ``augment(AugmentOptions(source="corpus", speeds=(0.9, 1.1), out="corpus.aug")).report.num_done``
     """
-    out, channel = options.out, options.audio.channel
+    out = options.out
+    channel = options.audio.channel
     lists = CopyLists(options.source, channel, options.states, options.config)
     values: dict[str, Any] = {declared.name: getattr(options, declared.name) for declared in CopyOptions.declared()}
     sources = {
@@ -97,7 +98,7 @@ def augment(options: AugmentOptions, *, runner: Runner | None = None, progress: 
     for name in (AUDIO, WORDS, SPEAKERS, STATES, FEATURES, REPORT):
         require_writable(out / name, inputs)
     with held_alone(out / "augment.lock", out):
-        made, report = augment_recordings(lists.recordings, settings, out, progress=progress, runner=runner)
-        lists.write(out, made, report, options.copies_only)
+        copies, report = augment_recordings(lists.recordings, settings, out, progress=progress, runner=runner)
+        lists.write(out, copies, report, options.copies_only)
         report.write(out / REPORT)
-    return AugmentResult(report, tuple(made))
+    return AugmentResult(report, tuple(copies))

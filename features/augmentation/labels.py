@@ -51,16 +51,16 @@ def stretch_labels(
     """
     old, new = num_frames
     bounds = frame_bounds(labels, where, period)
-    found = int(bounds[-1, 1]) if len(bounds) else 0
-    if found != old:
-        raise FormatError(f"{where}: labels of {found} frames; expected {old}, the frames of the audio")
-    kept = np.flatnonzero(bounds[:, 1] > bounds[:, 0])
-    if len(kept) > new:
-        raise FormatError(f"{where}: {len(kept)} labels; expected at most {new}, the frames at speed {speed:g}")
+    labelled = int(bounds[-1, 1]) if len(bounds) else 0
+    if labelled != old:
+        raise FormatError(f"{where}: labels of {labelled} frames; expected {old}, the frames of the audio")
+    nonempty = np.flatnonzero(bounds[:, 1] > bounds[:, 0])
+    if len(nonempty) > new:
+        raise FormatError(f"{where}: {len(nonempty)} labels; expected at most {new}, the frames at speed {speed:g}")
     centres = (np.arange(new) + window / 2) * speed - window / 2
     sources = np.clip(np.rint(centres).astype(np.int64), 0, old - 1)
-    ends = np.searchsorted(sources, bounds[kept, 1])
-    order = np.arange(len(kept))
+    ends = np.searchsorted(sources, bounds[nonempty, 1])
+    order = np.arange(len(nonempty))
     ends = np.maximum.accumulate(ends - order - 1) + order + 1  # each label ends after the one before
     ends = np.maximum(ends, order + 1)
     ends = np.minimum(ends, new - order[::-1])
@@ -68,7 +68,7 @@ def stretch_labels(
     begins = np.insert(ends[:-1], 0, 0)
     return [
         Label(int(begin) * period, int(end) * period, labels[index].name, None, _without_scores(labels[index].aux))
-        for index, begin, end in zip(kept.tolist(), begins, ends)
+        for index, begin, end in zip(nonempty.tolist(), begins, ends)
     ]
 
 

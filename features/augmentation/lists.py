@@ -48,7 +48,8 @@ def read_recordings(source: Path, channel: Channel = None) -> tuple[Recording, .
     channel: of files with several, unless the list names one.
     Raises FormatError for an empty list and two recordings with the same name.
     """
-    audio, speaker_file = list_of(source), sibling(source, SPEAKERS)
+    audio = list_of(source)
+    speaker_file = sibling(source, SPEAKERS)
     speakers = read_speakers(speaker_file) if speaker_file else {}
     recordings: dict[str, Recording] = {}
     lines: dict[str, str] = {}
@@ -59,7 +60,8 @@ def read_recordings(source: Path, channel: Channel = None) -> tuple[Recording, .
         recording = Recording(name, Path(entry.path), entry.start, entry.end, entry.channel, speakers.get(name))
         if channel is not None and recording.channel is None:
             recording = _with_channel(recording, channel)
-        recordings[name], lines[name] = recording, entry.where
+        recordings[name] = recording
+        lines[name] = entry.where
     if not recordings:
         raise FormatError(f"{audio}: no entries; expected an audio file on each line")
     return tuple(recordings.values())
@@ -103,16 +105,16 @@ class CopyLists:
             raise FormatError(f"{states}: no alignment of any recording; {self.states.expected_entry(name)}")
         self.config = FeatureConfig.from_hcopy(read_hcopy_config(config)) if config else None
 
-    def write(self, directory: Path, made: Sequence[Made], report: RunReport, copies_only: bool) -> None:
+    def write(self, directory: Path, copies: Sequence[Made], report: RunReport, copies_only: bool) -> None:
         """Write all lists.  A copy whose alignment cannot be made is left out of them and becomes a failure."""
         states: dict[str, list[Label]] = {}
-        for each in made if self.states is not None else ():
+        for each in copies if self.states is not None else ():
             try:
                 states[each.name] = self._alignment(each)
             except ArgonautError as fault:
                 report.num_done -= 1
                 report.fail(each.name, one_line(fault))
-        made = [each for each in made if self.states is None or each.name in states]
+        copies = [each for each in copies if self.states is None or each.name in states]
         originals = () if copies_only else self.recordings
         entries = [
             ScpEntry(
@@ -120,19 +122,19 @@ class CopyLists:
                 channel=None if each.channel == MIX else each.channel,
             )
             for each in originals
-        ] + [ScpEntry(_logical_name(each), str(each.path)) for each in made]  # fmt: skip
+        ] + [ScpEntry(_logical_name(each), str(each.path)) for each in copies]  # fmt: skip
         write_scp(directory / AUDIO, entries)
         if self.config is not None:
             extension = self.config.base_kind.lower()
-            names = [*(each.name for each in originals), *(each.name for each in made)]
+            names = [*(each.name for each in originals), *(each.name for each in copies)]
             targets = [directory / "features" / f"{name}.{extension}" for name in names]
             write_pairs(directory / FEATURES, [(entry.source, target) for entry, target in zip(entries, targets)])
         if self.words is not None:
-            write_mlf(directory / WORDS, _entries(self.words, originals, made))
+            write_mlf(directory / WORDS, _entries(self.words, originals, copies))
         if self.states is not None:
-            write_mlf(directory / STATES, _entries(self.states, originals, made, states))
+            write_mlf(directory / STATES, _entries(self.states, originals, copies, states))
         if any(each.speaker for each in self.recordings):
-            write_lines(directory / SPEAKERS, _speaker_lines(originals, made))
+            write_lines(directory / SPEAKERS, _speaker_lines(originals, copies))
 
     def _alignment(self, made: Made) -> list[Label]:
         """Return the alignment of a copy.  Raises FormatError if the recording has none, or one that does not fit."""

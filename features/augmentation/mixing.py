@@ -62,12 +62,13 @@ def add_noise(speech: np.ndarray, noise: np.ndarray, snr: float) -> np.ndarray:
 
 def noise_scale(speech: np.ndarray, noise: np.ndarray, snr: float) -> float:
     """Return the factor of `noise` that gives a signal-to-noise ratio in dB.  Raises ShapeError for silent signals."""
-    signal, other = mean_power(speech), mean_power(noise)
-    if not signal > 0:
+    speech_power = mean_power(speech)
+    noise_power = mean_power(noise)
+    if not speech_power > 0:
         raise ShapeError("the speech is silent; expected speech, because a signal-to-noise ratio is wanted")
-    if not other > 0:
+    if not noise_power > 0:
         raise ShapeError("the noise is silent; expected noise, because a signal-to-noise ratio is wanted")
-    return float(np.sqrt(signal / other / 10 ** (snr / 10)))
+    return float(np.sqrt(speech_power / noise_power / 10 ** (snr / 10)))
 
 
 def fit_length(noise: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarray:

@@ -99,7 +99,8 @@ def augment_recordings(
     OSError
         If a file cannot be written, or a copy would overwrite an input.
     """
-    directory, plan = Path(directory), list(settings.plan())
+    directory = Path(directory)
+    plan = list(settings.plan())
     _refuse_collisions(recordings, settings, plan, directory)
     record = describe(recordings, settings)
     if not _is_recorded(directory / RECORD, record):
@@ -109,7 +110,8 @@ def augment_recordings(
         with atomic_write(directory / RECORD, "w") as file:
             json.dump(record, file, indent=1)
     used = runner or thread_runner(workers)
-    report, made = RunReport("copies"), []
+    report = RunReport("copies")
+    copies = []
     try:
         results = used.each(make_copies, recordings, plan, settings, directory)
         for number, (recording, outcome) in enumerate(results, 1):
@@ -117,7 +119,7 @@ def augment_recordings(
                 outcome = Outcome(losses=[(copy.prefix + recording.name, str(outcome)) for copy in plan])
             elif isinstance(outcome, Exception):
                 raise outcome
-            made += outcome.made
+            copies += outcome.made
             report.done(len(outcome.made))
             for name, reason in outcome.losses:
                 report.fail(name, reason)
@@ -126,7 +128,7 @@ def augment_recordings(
     finally:
         if not runner:
             used.close()
-    return made, report
+    return copies, report
 
 
 def _refuse_collisions(
@@ -135,10 +137,10 @@ def _refuse_collisions(
     """Raise FormatError for a copy with the name of a recording, and FileExistsError for one in place of an input."""
     names = {recording.name for recording in recordings}
     inputs = (*recordings, *settings.noises, *settings.foreground, *settings.talkers, *settings.responses)
-    parents = {one.path.parent for one in inputs}
-    place = os.path.realpath(directory / "audio")
-    inside = {parent for parent in parents if os.path.realpath(parent) == place}
-    taken = {one.path.name for one in inputs if one.path.parent in inside}
+    parents = {recording.path.parent for recording in inputs}
+    audio_directory = os.path.realpath(directory / "audio")
+    parents_there = {parent for parent in parents if os.path.realpath(parent) == audio_directory}
+    input_names = {recording.path.name for recording in inputs if recording.path.parent in parents_there}
     for recording in recordings:
         for copy in plan:
             name = copy.prefix + recording.name
@@ -147,7 +149,7 @@ def _refuse_collisions(
                     f"{name}: a recording and a copy of {recording.name} have this name; "
                     "expected a source without such copies"
                 )
-            if (path := _file(directory, copy, recording)).name in taken:
+            if (path := _file(directory, copy, recording)).name in input_names:
                 raise FileExistsError(
                     errno.EEXIST, "is an input and would be overwritten; expected another directory", os.fspath(path)
                 )
@@ -171,18 +173,19 @@ def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directo
         outcome.losses = [(copy.prefix + recording.name, _reason(fault)) for copy in plan]
         return outcome
     for copy, path in files.items():
-        name, made = copy.prefix + recording.name, None
+        name = copy.prefix + recording.name
+        augmented = None
         try:
             if samples is None or path.exists():
                 new_length = read_audio_header(path).num_samples
             else:
-                made = maker.make(copy, recording, samples, rate)
-                new_length = len(made)
+                augmented = maker.make(copy, recording, samples, rate)
+                new_length = len(augmented)
         except (ArgonautError, OSError) as fault:
             outcome.losses.append((name, _reason(fault)))
             continue
-        if made is not None:
-            write_flac(path, made, rate)
+        if augmented is not None:
+            write_flac(path, augmented, rate)
         outcome.made.append(Made(recording, copy, name, path, rate, (length, new_length)))
     return outcome
 
@@ -210,16 +213,16 @@ def _file(directory: Path, copy: Copy, recording: Recording) -> Path:
 def describe(recordings: Sequence[Recording], settings: Augmentation) -> dict[str, Any]:
     """Return what determines the copies: the settings, and a digest of the files with their sizes and times."""
     values = asdict(settings)
-    lists = {"recordings": [asdict(one) for one in recordings]}
+    lists = {"recordings": [asdict(recording) for recording in recordings]}
     for name in ("noises", "foreground", "talkers", "responses"):
         lists[name] = values.pop(name)
     stamps: dict[str, object] = {}
-    for one in (item for items in lists.values() for item in items):
-        one["path"] = os.path.abspath(one["path"])  # noqa: PTH100  (links are not followed)
-        if one["path"] not in stamps:
+    for file in (item for items in lists.values() for item in items):
+        file["path"] = os.path.abspath(file["path"])  # noqa: PTH100  (links are not followed)
+        if file["path"] not in stamps:
             with contextlib.suppress(OSError):
-                status = os.stat(one["path"])  # noqa: PTH116
-                stamps[one["path"]] = (status.st_size, status.st_mtime_ns)
+                status = os.stat(file["path"])  # noqa: PTH116
+                stamps[file["path"]] = (status.st_size, status.st_mtime_ns)
     text = json.dumps([lists, sorted(stamps.items())])
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     counts = {name: len(items) for name, items in lists.items()}

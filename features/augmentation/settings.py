@@ -90,9 +90,9 @@ class CopyOptions(Options):
         self.require("speeds", is_distinct, f"is {', '.join(names)} (to 6 digits); expected each once")
         for name in ("snr", "volume", "num_talkers"):
             if span := getattr(self, name):
-                low, high, *others = span if len(span) > 1 else 2 * span
+                low, high, *excess = span if len(span) > 1 else 2 * span
                 text = f"is {':'.join(f'{value:g}' for value in span)}; expected a number, or two, the lower first"
-                self.require(name, low <= high and not others, text)
+                self.require(name, low <= high and not excess, text)
                 object.__setattr__(self, name, (low, high))
 
 
@@ -139,9 +139,9 @@ class Augmentation(CopyOptions):
             ("babble", "babble", self.talkers),
             ("reverb", "rvb", self.responses),
         )
-        wanted = [(kind, prefix) for kind, prefix, files in kinds if files]
-        if self.volume is not None and not (wanted or self.speeds):
-            wanted = [("volume", "vol")]
-        for kind, prefix in wanted:
+        kinds_used = [(kind, prefix) for kind, prefix, files in kinds if files]
+        if self.volume is not None and not (kinds_used or self.speeds):
+            kinds_used = [("volume", "vol")]
+        for kind, prefix in kinds_used:
             for number in range(1, self.copies + 1):
                 yield Copy(kind, f"{prefix}{number}-")

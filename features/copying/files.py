@@ -86,15 +86,16 @@ def extract_files(
     pairs = pairs if isinstance(pairs, Sequence) else list(pairs)
     unusable = unusable_pairs(pairs)
     losses = list(unusable.values())
-    total, finished = len(pairs), len(losses)
+    total = len(pairs)
+    finished = len(losses)
     rates: Rates = {}
     irregular: dict[tuple[str, str], None] = {}  # files and notes, in order
     side_files = SideFileWriter((target for _, target in usable(pairs, unusable)), config)
     used = runner or own_runner(workers, total - finished, log)
     try:
         todo = usable(pairs, unusable)
-        found = used.each(copy_files, todo, config, seconds=seconds_of, total=total - finished)
-        with contextlib.closing(found) as outcomes:
+        jobs = used.each(copy_files, todo, config, seconds=seconds_of, total=total - finished)
+        with contextlib.closing(jobs) as outcomes:
             for (source, target), outcome in outcomes:
                 if isinstance(outcome, str):
                     losses.append((source, outcome))
@@ -166,7 +167,8 @@ def estimate_speech_mean(
         )
     kind = "_".join(part for part in config.target_kind.split("_") if part not in "ZDATN")
     static = replace(config, target_kind=kind, speech_mean=())
-    todo, report = [str(source) for source in sources], RunReport("files")
+    todo = [str(source) for source in sources]
+    report = RunReport("files")
     totals = np.zeros((2, config.num_static - config.has("E") + 1))
     for number, (source, outcome) in enumerate(runner.each(sums_of_speech, todo, static), 1):
         if isinstance(outcome, np.ndarray):

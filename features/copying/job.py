@@ -123,7 +123,9 @@ def hcopy(
     --------
     ``hcopy(HcopyOptions(config="hcopy.config", files=("a.wav", "a.fbank"))).report.num_done``
     """
-    config, pairs, mean_path = options.features, options.pairs, options.speech_mean
+    config = options.features
+    pairs = options.pairs
+    mean_path = options.speech_mean
     report_path = options.report or default_report_path([mean_path] if mean_path else (target for _, target in pairs))
     require_writable(report_path)
     if mean_path:
@@ -136,7 +138,8 @@ def hcopy(
         if mean_path:
             mean, report = _write_speech_mean(options, mean_path, [source for source, _ in pairs], used, progress)
         else:
-            mean, report = (), extract_files(pairs, config, progress=progress, runner=used)
+            mean = ()
+            report = extract_files(pairs, config, progress=progress, runner=used)
     finally:
         if not runner:
             used.close()
@@ -166,9 +169,10 @@ def _write_speech_mean(
 def _refuse_equal_names(options: HcopyOptions, pairs: Sequence[tuple[str, str]]) -> None:
     """Refuse two targets of the same file name: an SCP names a file without its directories."""
     for index, earlier in repeated((Path(target).stem for _, target in pairs), lambda i: Path(pairs[i][1]).stem):
-        target, other = pairs[index][1], pairs[earlier][1]
-        text = f"would list {target} under the name of {other}; expected every name once"
-        options.require("scp", other == target, text)
+        target = pairs[index][1]
+        earlier_target = pairs[earlier][1]
+        text = f"would list {target} under the name of {earlier_target}; expected every name once"
+        options.require("scp", earlier_target == target, text)
 
 
 def default_report_path(targets: Iterable[str | Path]) -> Path:

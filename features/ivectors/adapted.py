@@ -29,7 +29,9 @@ class AdaptedFeatures:
     """
 
     def __init__(self, config: FeatureConfig, model: IvectorModel):
-        self.config, self.model, self.ivector_config = config, model, model.feature_config()
+        self.config = config
+        self.model = model
+        self.ivector_config = model.feature_config()
 
     def check_rate(self, rate: float) -> None:
         """Raise ConfigError if the frames of both features do not begin at the same times in audio of this rate."""
@@ -89,13 +91,14 @@ class AdaptedStream:
     def _take(self, count: int) -> np.ndarray:
         """Return the first frames, and forget them."""
         period = self._model.options.period
-        frames, self._frames = self._frames[:, :count], self._frames[:, count:]
+        frames = self._frames[:, :count]
+        self._frames = self._frames[:, count:]
         if not count:
             return np.zeros((len(frames) + len(self._vectors), 0), np.float32, order="F")
-        found = with_vectors(frames, self._vectors, period, self._offset)
+        extended = with_vectors(frames, self._vectors, period, self._offset)
         blocks, self._offset = divmod(self._offset + count, period)
         self._vectors = self._vectors[:, blocks:]
-        return found
+        return extended
 
 
 class VectorFiles:
@@ -119,13 +122,18 @@ class VectorFiles:
     """
 
     def __init__(self, scp: str, dim: int, expected: FeatureRecord, why: str):
-        self.scp, self.dim, self._expected, self._why = scp, dim, expected, why
+        self.scp = scp
+        self.dim = dim
+        self._expected = expected
+        self._why = why
         self._side_files = SideFiles()
         self._entries: dict[str, ScpEntry] = {}
         for entry in read_scp(scp):
-            other = self._entries.setdefault(entry.key, entry)
-            if other is not entry:
-                raise FormatError(f"{entry.where}: '{entry.key}' is already at {other.where}; expected each name once")
+            duplicate = self._entries.setdefault(entry.key, entry)
+            if duplicate is not entry:
+                raise FormatError(
+                    f"{entry.where}: '{entry.key}' is already at {duplicate.where}; expected each name once"
+                )
         if not self._entries:
             raise FormatError(f"{scp}: no entries; expected a file of i-vectors on each line")
 
@@ -139,8 +147,8 @@ class VectorFiles:
         if entry is None:
             raise FormatError(f"{self.scp}: no i-vectors of '{key}'; expected a line `{key}=FILE`")
         file = read_htk(entry.path, entry.start or 0, entry.end)
-        found = FeatureRecord(extractor=self._side_files.record(entry.path, "USER", file.period).extractor)
-        fault = found.mismatch(entry.path, self._expected, self._why)
+        record = FeatureRecord(extractor=self._side_files.record(entry.path, "USER", file.period).extractor)
+        fault = record.mismatch(entry.path, self._expected, self._why)
         if fault:
             raise FormatError(fault)
         size, count = file.frames.shape

@@ -46,7 +46,8 @@ class Background:
 
     def statistics(self, frames: np.ndarray, options: IvectorOptions) -> tuple[np.ndarray, np.ndarray]:
         """Return occupancy (C,) and sums (C, d) of the frames (T, d) float64 of an utterance, as they are in files."""
-        occupancy, total = np.zeros(len(self.diagonal.weights)), np.zeros(self.diagonal.means.shape)
+        occupancy = np.zeros(len(self.diagonal.weights))
+        total = np.zeros(self.diagonal.means.shape)
         for part, centred in zip(pieces(frames), pieces(self.mean.subtract(frames))):
             index, weights, _ = self.select(centred, options)
             add_first_order(part, index, weights, occupancy, total)
@@ -60,11 +61,11 @@ def pieces(frames: np.ndarray) -> Iterator[np.ndarray]:
 
 def mixture_arrays(background: Background) -> dict[str, np.ndarray]:
     """Return the arrays of the mixtures by their names in files."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, mixture in (("diagonal", background.diagonal), ("full", background.full)):
         if mixture is not None:
-            found |= {f"{name}.{field.name}": getattr(mixture, field.name) for field in fields(mixture)}
-    return found
+            arrays |= {f"{name}.{field.name}": getattr(mixture, field.name) for field in fields(mixture)}
+    return arrays
 
 
 def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Background:
@@ -89,30 +90,30 @@ def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Bac
 
 def array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return a float64 array in C order.  Raises ModelError for another shape (None: any) and infinite values."""
-    found = arrays[name]
-    fits = found.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, found.shape))
-    if not fits or 0 in found.shape or found.dtype.kind != "f" or max(found.shape, default=1) > MOST_GAUSSIANS:
-        raise ModelError(f"array {name!r} of shape {found.shape}, {found.dtype}")
-    if not np.isfinite(found).all():
+    values = arrays[name]
+    fits = values.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, values.shape))
+    if not fits or 0 in values.shape or values.dtype.kind != "f" or max(values.shape, default=1) > MOST_GAUSSIANS:
+        raise ModelError(f"array {name!r} of shape {values.shape}, {values.dtype}")
+    if not np.isfinite(values).all():
         raise ModelError(f"array {name!r} with values that are infinite or NaN")
-    return np.ascontiguousarray(found, np.float64)
+    return np.ascontiguousarray(values, np.float64)
 
 
 def covariance_array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """Return covariances (C, d, d).  Raises ModelError unless they are positive definite."""
-    found = array(arrays, name, (shape[0], shape[1], shape[1]))
+    covariances = array(arrays, name, (shape[0], shape[1], shape[1]))
     try:
-        np.linalg.cholesky(found)
+        np.linalg.cholesky(covariances)
     except np.linalg.LinAlgError:
         raise ModelError(f"array {name!r} with a matrix that is not positive definite") from None
-    return found
+    return covariances
 
 
 def _weights(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    found = array(arrays, name, shape[:1])
-    if found.min() < 0 or abs(found.sum() - 1) > 1e-6:
-        raise ModelError(f"array {name!r} with weights whose sum is {found.sum():g}")
-    return found
+    weights = array(arrays, name, shape[:1])
+    if weights.min() < 0 or abs(weights.sum() - 1) > 1e-6:
+        raise ModelError(f"array {name!r} with weights whose sum is {weights.sum():g}")
+    return weights
 
 
 def number(value: Any, name: str) -> float:

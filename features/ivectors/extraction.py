@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from features.ivectors.model import IvectorModel
-from features.ivectors.shards import Unit, Utterance, check_frames
+from features.ivectors.shards import Unit, Utterance
 from readers.common.faults import loss_reason
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
+from readers.htk.parameter_file import HTKFile, check_frames, kind_name, read_htk, read_htk_header, write_htk
 
 SUFFIX = ".ivec"
 KIND = "USER"
@@ -54,29 +54,34 @@ def _offline(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extr
     paths = [utterance.path for utterance in unit.utterances]
     if _is_current(target, paths, since):
         return [Extracted(utterance.name, f"{target}", 1) for utterance in unit.utterances]
-    found, good, side_files, period = [], [], SideFiles(), 0
+    outcomes = []
+    usable = []
+    side_files = SideFiles()
+    period = 0
     for utterance in unit.utterances:
         try:
             file = _read(utterance, model, side_files)
-            good.append(file.frames)
+            usable.append(file.frames)
             period = period or file.period
-            found.append(Extracted(utterance.name, f"{target}", 1))
+            outcomes.append(Extracted(utterance.name, f"{target}", 1))
         except (ArgonautError, OSError) as fault:
-            found.append(Extracted(utterance.name, reason=loss_reason(fault)))
-    if good:
-        _write(target, model.offline(good)[:, None], period, model)
-    return found
+            outcomes.append(Extracted(utterance.name, reason=loss_reason(fault)))
+    if usable:
+        _write(target, model.offline(usable)[:, None], period, model)
+    return outcomes
 
 
 def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extracted]:
-    found, side_files, state = [], SideFiles(), None
+    outcomes = []
+    side_files = SideFiles()
+    state = None
     paths: list[str] = []
-    for place, utterance in enumerate(unit.utterances):
+    for index, utterance in enumerate(unit.utterances):
         target = target_path(out, utterance.name)
         paths.append(utterance.path)
         try:
-            if _is_current(target, paths, since) and place == len(unit.utterances) - 1:
-                found.append(Extracted(utterance.name, f"{target}", read_htk_header(target).num_frames))
+            if _is_current(target, paths, since) and index == len(unit.utterances) - 1:
+                outcomes.append(Extracted(utterance.name, f"{target}", read_htk_header(target).num_frames))
                 continue
             file = _read(utterance, model, side_files)
             stream = model.stream(state)
@@ -84,10 +89,10 @@ def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extra
             state = stream.state()
             if not _is_current(target, paths, since):
                 _write(target, vectors, file.period * model.options.period, model)
-            found.append(Extracted(utterance.name, f"{target}", vectors.shape[1]))
+            outcomes.append(Extracted(utterance.name, f"{target}", vectors.shape[1]))
         except (ArgonautError, OSError) as fault:
-            found.append(Extracted(utterance.name, reason=loss_reason(fault)))
-    return found
+            outcomes.append(Extracted(utterance.name, reason=loss_reason(fault)))
+    return outcomes
 
 
 def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> HTKFile:
@@ -97,7 +102,7 @@ def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> H
     fault = record.mismatch(utterance.path, model.record, f"with which {model.source} was trained")
     if fault:
         raise FormatError(fault)
-    check_frames(file.frames.T, utterance)
+    check_frames(file.frames, utterance)
     model.check_frames(file.frames)
     return file
 
@@ -105,12 +110,13 @@ def _read(utterance: Utterance, model: IvectorModel, side_files: SideFiles) -> H
 def _write(path: Path, vectors: np.ndarray, period: int, model: IvectorModel) -> None:
     """Write i-vectors, and beside them the side file that says which model estimated them."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    side, record = side_file(path), FeatureRecord(extractor=model.checksum)
+    side = side_file(path)
+    record = FeatureRecord(extractor=model.checksum)
     try:
-        known = read_side_file(side) == record
+        is_described = read_side_file(side) == record
     except (ArgonautError, OSError):
-        known = False
-    if not known:
+        is_described = False
+    if not is_described:
         write_side_file(side, record)
     write_htk(path, vectors, KIND, period)
 
@@ -119,8 +125,8 @@ def _is_current(target: Path, sources: list[str], since: int) -> bool:
     """Whether a file is whole, newer than its sources, and not older than `since`."""
     try:
         read_htk_header(target)
-        made = target.stat().st_mtime_ns
-        return made >= since and all(Path(source).stat().st_mtime_ns < made for source in sources)
+        written_at = target.stat().st_mtime_ns
+        return written_at >= since and all(Path(source).stat().st_mtime_ns < written_at for source in sources)
     except (ArgonautError, OSError):
         return False
 
@@ -133,9 +139,9 @@ def check_directories(targets: Iterable[Path], model: IvectorModel) -> None:
     expected = set(targets)
     for directory in {target.parent for target in expected}:
         side = side_file(directory / f"x{SUFFIX}")
-        others = sorted(set(directory.glob(f"*{SUFFIX}")) - expected)
-        if others and side.exists() and read_side_file(side) != FeatureRecord(extractor=model.checksum):
+        strays = sorted(set(directory.glob(f"*{SUFFIX}")) - expected)
+        if strays and side.exists() and read_side_file(side) != FeatureRecord(extractor=model.checksum):
             raise ConfigError(
-                f"{others[0]}: from another model than {model.source} ({len(others)} such files); expected a directory "
+                f"{strays[0]}: from another model than {model.source} ({len(strays)} such files); expected a directory "
                 "of its own for each model; remove those files or choose another directory"
             )

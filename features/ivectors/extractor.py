@@ -124,12 +124,13 @@ class Extractor:
     def quadratics(self) -> np.ndarray:
         """(C, Q): lower triangles of projection' inverse covariance projection."""
         with one_blas_thread:
-            found = np.swapaxes(self.projections, 1, 2) @ self.linear_maps
-        return np.ascontiguousarray(found[(slice(None), *np.tril_indices(self.dim))])
+            projected = np.swapaxes(self.projections, 1, 2) @ self.linear_maps
+        return np.ascontiguousarray(projected[(slice(None), *np.tril_indices(self.dim))])
 
     def terms(self, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
         """The linear (U, D) and quadratic (U, Q) terms of the frames, without the prior."""
-        units, (size, dim) = len(statistics.occupancy), self.linear_maps.shape[:2]
+        units = len(statistics.occupancy)
+        size, dim = self.linear_maps.shape[:2]
         with one_blas_thread:
             linear = statistics.total.reshape(units, -1) @ self.linear_maps.reshape(size * dim, -1)
             return linear, statistics.occupancy @ self.quadratics
@@ -147,9 +148,9 @@ class Extractor:
         """The most probable i-vectors (U, D) given terms as `terms` returns them, with the offset subtracted."""
         linear, matrices = self.with_prior(linear, quadratic, scale)
         with one_blas_thread:
-            found = np.linalg.solve(matrices, linear[:, :, None])[:, :, 0]
-        found[:, 0] -= self.offset
-        return found
+            vectors = np.linalg.solve(matrices, linear[:, :, None])[:, :, 0]
+        vectors[:, 0] -= self.offset
+        return vectors
 
     def sums(self, statistics: Statistics) -> ExtractorSums:
         """The E step for some units."""
@@ -186,8 +187,10 @@ class Extractor:
         Gaussians with less than LEAST_FRAMES frames keep their matrices.
         """
         enough = sums.occupancy >= LEAST_FRAMES
-        projections, covariances = self.projections.copy(), self.covariances.copy()
-        scatter, cross = unpacked(sums.scatter[enough], self.dim), sums.cross[enough]
+        projections = self.projections.copy()
+        covariances = self.covariances.copy()
+        scatter = unpacked(sums.scatter[enough], self.dim)
+        cross = sums.cross[enough]
         with one_blas_thread:
             new = np.swapaxes(np.linalg.solve(scatter, np.swapaxes(cross, 1, 2)), 1, 2)
             mixed = new @ np.swapaxes(cross, 1, 2)
@@ -247,9 +250,9 @@ def initial_extractor(
 
 def unpacked(lower: np.ndarray, dim: int) -> np.ndarray:
     """Symmetric matrices (U, D, D) of their lower triangles (U, Q)."""
-    found = np.zeros((len(lower), dim, dim))
-    found[(slice(None), *np.tril_indices(dim))] = lower
-    return symmetric(found)
+    matrices = np.zeros((len(lower), dim, dim))
+    matrices[(slice(None), *np.tril_indices(dim))] = lower
+    return symmetric(matrices)
 
 
 def reflection(vector: np.ndarray) -> np.ndarray:

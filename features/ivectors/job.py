@@ -75,7 +75,9 @@ def train_ivectors(
     ArgonautError, OSError
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
-    output, settings, report = options.output, options.training, RunReport("utterances")
+    output = options.output
+    settings = options.training
+    report = RunReport("utterances")
     state = Path(f"{output}.state")
     for path in (output, state, options.report_path):
         require_writable(path, [options.features, options.speakers])
@@ -94,7 +96,7 @@ def train_ivectors(
         def log_pass(trained: Training) -> None:
             row = trained.history[-1]
             log(
-                f"pass {row['pass']} of {len(settings.schedule)}: {row['stage']}, {row['gaussians']} Gaussians, "
+                f"pass {row['pass']} of {len(training.schedule)}: {row['stage']}, {row['gaussians']} Gaussians, "
                 f"{row['log_likelihood_per_frame']:.4f} per frame"
             )
 
@@ -148,7 +150,8 @@ def extract_ivectors(
     ArgonautError, OSError
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
-    out, report = options.out, RunReport("utterances")
+    out = options.out
+    report = RunReport("utterances")
     for path in (options.scp, options.report_path):
         require_writable(path, [options.features, options.speakers, options.model])
     model = IvectorModel.load(options.model)
@@ -180,9 +183,9 @@ def _targets(units: Sequence[Unit], options: IvectorExtractOptions) -> dict[Path
     targets: dict[Path, str] = {}
     for unit in units:
         for name in [each.name for each in unit.utterances] if options.online else [unit.name]:
-            other = targets.setdefault(target_path(f"{options.out}", name), name)
-            if other != name:
-                raise ConfigError(f"names {other!r} and {name!r}: the same file; expected different names")
+            first_name = targets.setdefault(target_path(f"{options.out}", name), name)
+            if first_name != name:
+                raise ConfigError(f"names {first_name!r} and {name!r}: the same file; expected different names")
     return targets
 
 

@@ -26,11 +26,13 @@ def select_best(scores: Float64Array, count: int) -> tuple[Int32Array, Float64Ar
             score = scores[t, c]
             if filled == count and not score > best[t, count - 1]:
                 continue
-            place = min(filled, count - 1)
-            while place > 0 and score > best[t, place - 1]:
-                best[t, place], index[t, place] = best[t, place - 1], index[t, place - 1]
-                place -= 1
-            best[t, place], index[t, place] = score, c
+            rank = min(filled, count - 1)
+            while rank > 0 and score > best[t, rank - 1]:
+                best[t, rank] = best[t, rank - 1]
+                index[t, rank] = index[t, rank - 1]
+                rank -= 1
+            best[t, rank] = score
+            index[t, rank] = c
             filled = min(filled + 1, count)
     return index, best
 
@@ -46,7 +48,8 @@ def full_scores(
     """
     num_frames, count = index.shape
     dim = frames.shape[1]
-    scores, centred = np.empty((num_frames, count)), np.empty(dim)
+    scores = np.empty((num_frames, count))
+    centred = np.empty(dim)
     for t in range(num_frames):
         for k in range(count):
             c = index[t, k]
@@ -69,7 +72,8 @@ def posteriors(scores: Float64Array, least: float) -> tuple[Float64Array, float]
     scores (T, n) f8.  Probabilities below `least` are set to 0, except the greatest, and the others sum to 1.
     """
     num_frames, count = scores.shape
-    weights, total = np.empty((num_frames, count)), 0.0
+    weights = np.empty((num_frames, count))
+    total = 0.0
     for t in range(num_frames):
         best = 0
         for k in range(1, count):
@@ -80,13 +84,13 @@ def posteriors(scores: Float64Array, least: float) -> tuple[Float64Array, float]
             weights[t, k] = math.exp(scores[t, k] - scores[t, best])
             norm += weights[t, k]
         total += scores[t, best] + math.log(norm)
-        kept = 0.0
+        remaining = 0.0
         for k in range(count):
             if k != best and weights[t, k] < least * norm:
                 weights[t, k] = 0.0
-            kept += weights[t, k]
+            remaining += weights[t, k]
         for k in range(count):
-            weights[t, k] /= kept
+            weights[t, k] /= remaining
     return weights, total
 
 

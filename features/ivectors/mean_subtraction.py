@@ -48,16 +48,18 @@ class MeanStream:
 
     def push(self, frames: np.ndarray) -> np.ndarray:
         """Return frames (T, d) float64, which follow the earlier ones, without their means."""
-        options, known = self.options, len(self._sums) - 1
+        options = self.options
+        num_earlier = len(self._sums) - 1
         sums = np.concatenate([self._sums[-1:], frames]).cumsum(axis=0)[1:]
         self._sums = np.concatenate([self._sums, sums])
-        ends = np.arange(known + 1, known + 1 + len(frames))
+        ends = np.arange(num_earlier + 1, num_earlier + 1 + len(frames))
         begins = np.maximum(ends - options.window, 0)
         counts = np.minimum(self._before + ends, options.window)
         prior = np.minimum(options.prior, options.window - counts)[:, None]
-        found = self._sums[ends] - self._sums[begins]
-        means = (found + prior * options.mean) / (counts[:, None] + prior)
+        window_sums = self._sums[ends] - self._sums[begins]
+        means = (window_sums + prior * options.mean) / (counts[:, None] + prior)
         spare = len(self._sums) - 1 - options.window
         if spare > 0:
-            self._sums, self._before = self._sums[spare:], self._before + spare
+            self._sums = self._sums[spare:]
+            self._before = self._before + spare
         return frames - means

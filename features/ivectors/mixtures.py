@@ -7,40 +7,9 @@ import numpy as np
 
 from features.ivectors.kernels import add_first_order, add_second_order, full_scores, posteriors
 from readers.common.environment import one_blas_thread
+from readers.tables.passes import LEAST_FRAMES, SPLIT, GaussianSums
 
-LEAST_FRAMES = 3.0  # of a Gaussian, to estimate its mean and variance anew
-SPLIT = 0.2  # standard deviations between a Gaussian and its halves
 LOG_2_PI = float(np.log(2 * np.pi))
-
-
-@dataclass
-class MixtureSums:
-    """Sums over frames, weighted by the posterior probabilities of the Gaussians.
-
-    Attributes
-    ----------
-    occupancy : (C,) float64
-    total : (C, d) float64
-        Sums of the frames.
-    square : (C, d) or (C, d, d) float64
-        Sums of their squares; with full covariances, of their products, of which only the lower triangles are used.
-    log_likelihood : float
-    frames : int
-    """
-
-    occupancy: np.ndarray
-    total: np.ndarray
-    square: np.ndarray
-    log_likelihood: float = 0.0
-    frames: int = 0
-
-    def add(self, other: "MixtureSums") -> None:
-        """Add the sums of other frames."""
-        self.occupancy += other.occupancy
-        self.total += other.total
-        self.square += other.square
-        self.log_likelihood += other.log_likelihood
-        self.frames += other.frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +41,11 @@ class DiagonalMixture:
         with one_blas_thread:
             return np.concatenate([frames, frames**2], axis=1) @ factors + constant
 
-    def empty_sums(self) -> MixtureSums:
+    def empty_sums(self) -> GaussianSums:
         """Sums over nothing."""
-        return MixtureSums(np.zeros(len(self.weights)), np.zeros(self.means.shape), np.zeros(self.means.shape))
+        return GaussianSums(np.zeros(len(self.weights)), np.zeros(self.means.shape), np.zeros(self.means.shape))
 
-    def add_sums(self, sums: MixtureSums, frames: np.ndarray) -> None:
+    def add_sums(self, sums: GaussianSums, frames: np.ndarray) -> None:
         """Add frames (T, d) float64, with the posterior probabilities of all Gaussians."""
         shares, log_likelihood = posteriors(self.scores(frames), 0.0)
         with one_blas_thread:
@@ -86,17 +55,10 @@ class DiagonalMixture:
         sums.log_likelihood += log_likelihood
         sums.frames += len(frames)
 
-    def estimate(self, sums: MixtureSums, floor: np.ndarray) -> "DiagonalMixture":
+    def estimate(self, sums: GaussianSums, floor: np.ndarray) -> "DiagonalMixture":
         """The mixture of greatest likelihood given the sums, with variances of at least floor (d,)."""
-        enough = sums.occupancy >= LEAST_FRAMES
-        count = np.where(enough, sums.occupancy, 1.0)[:, None]
-        means = sums.total / count
-        variances = np.maximum(sums.square / count - means**2, floor)
-        return DiagonalMixture(
-            sums.occupancy / sums.occupancy.sum(),
-            np.where(enough[:, None], means, self.means),
-            np.where(enough[:, None], variances, self.variances),
-        )
+        weights = sums.occupancy / sums.occupancy.sum()
+        return DiagonalMixture(weights, *sums.diagonal(self.means, self.variances, floor))
 
     def split(self, count: int, random: np.random.Generator) -> "DiagonalMixture":
         """Split the heaviest Gaussians in two, so that there are `count` in all, at most twice as many."""
@@ -149,11 +111,11 @@ class FullMixture:
         constant, factors = self._factors
         return full_scores(frames, index, constant, self.means, factors)
 
-    def empty_sums(self) -> MixtureSums:
+    def empty_sums(self) -> GaussianSums:
         """Sums over nothing."""
-        return MixtureSums(np.zeros(len(self.weights)), np.zeros(self.means.shape), np.zeros(self.covariances.shape))
+        return GaussianSums(np.zeros(len(self.weights)), np.zeros(self.means.shape), np.zeros(self.covariances.shape))
 
-    def add_sums(self, sums: MixtureSums, frames: np.ndarray, index: np.ndarray) -> None:
+    def add_sums(self, sums: GaussianSums, frames: np.ndarray, index: np.ndarray) -> None:
         """Add frames (T, d) float64, with the posterior probabilities among selected Gaussians index (T, n)."""
         shares, log_likelihood = posteriors(self.scores(frames, index), 0.0)
         add_first_order(frames, index, shares, sums.occupancy, sums.total)
@@ -161,7 +123,7 @@ class FullMixture:
         sums.log_likelihood += log_likelihood
         sums.frames += len(frames)
 
-    def estimate(self, sums: MixtureSums, floor: np.ndarray) -> "FullMixture":
+    def estimate(self, sums: GaussianSums, floor: np.ndarray) -> "FullMixture":
         """The mixture of greatest likelihood given the sums, with covariances of at least diag(floor), (d,)."""
         enough = sums.occupancy >= max(LEAST_FRAMES, 2.0 * self.means.shape[1])
         count = np.where(enough, sums.occupancy, 1.0)[:, None]

@@ -25,6 +25,7 @@ from features.ivectors.options import IvectorOptions
 from features.ivectors.streaming import IvectorStream, SpeakerState
 from features.record import config_of
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError, ShapeError
 from readers.tables.tensor_file import load_tensors, save_tensors, tensor_bytes
@@ -81,10 +82,10 @@ class IvectorModel:
     def checksum(self) -> str:
         """16 hexadecimal digits that tell models apart, whatever their options."""
         arrays, metadata = self._parts()
-        found = hashlib.sha256(f"{metadata['offset']!r}".encode())
+        digest = hashlib.sha256(f"{metadata['offset']!r}".encode())
         for name in sorted(arrays):
-            found.update(np.ascontiguousarray(arrays[name]).tobytes())
-        return found.hexdigest()[:16]
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+        return digest.hexdigest()[:16]
 
     def feature_config(self) -> FeatureConfig:
         """Return how the features are computed from audio.
@@ -131,10 +132,12 @@ class IvectorModel:
             For frames of another size and values that are not finite.
         """
         shape = self.background.diagonal.means.shape
-        occupancy, total = np.zeros(shape[0]), np.zeros(shape)
+        occupancy = np.zeros(shape[0])
+        total = np.zeros(shape)
         for frames in utterances:
             more, sums = self.background.statistics(self.check_frames(frames), self.options)
-            occupancy, total = occupancy + more, total + sums
+            occupancy = occupancy + more
+            total = total + sums
         terms = self.extractor.terms(Statistics(occupancy[None], total[None]))
         return self.extractor.expected(*terms, self.prior_scale(occupancy.sum()))[0].astype(np.float32)
 
@@ -189,9 +192,9 @@ class IvectorModel:
         """
         arrays, metadata = load_tensors(path)
         stored = metadata.pop(CHECKSUM, None)  # models of earlier versions have none
-        if stored is not None and (found := _checksum(arrays, metadata)) != stored:
+        if stored is not None and (checksum := _checksum(arrays, metadata)) != stored:
             raise ModelError(
-                f"{path}: damaged, with the checksum {found}; expected {str(stored)[:20]}; copy the file again, or "
+                f"{path}: damaged, with the checksum {checksum}; expected {str(stored)[:20]}; copy the file again, or "
                 "train the model again"
             )
         try:
@@ -220,8 +223,22 @@ class IvectorModel:
 
 def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
     """8 hexadecimal digits that change with any byte of a model."""
-    found = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
+    checksum = zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        found = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), found))
-    return f"{found:08x}"
+        checksum = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum))
+    return f"{checksum:08x}"
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = IvectorModel.load(path)
+    background = model.background
+    covariances = "diagonal" if background.full is None else "full"
+    return [
+        ("i-vectors", f"{model.dim} values"),
+        ("background", f"{len(background.diagonal.weights)} Gaussians of {model.num_values} values, {covariances}"),
+        ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
+        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(model.options).items())),
+        ("trained on", ", ".join(model.record.texts()) or "features of unknown settings"),
+    ]

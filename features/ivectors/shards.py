@@ -13,11 +13,12 @@ from features.ivectors.background import Background, pieces
 from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
 from features.ivectors.mean_subtraction import SlidingMean
-from features.ivectors.mixtures import DiagonalMixture, FullMixture, MixtureSums
+from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from features.ivectors.options import IvectorOptions
 from readers.common.faults import loss_reason
-from readers.errors import ArgonautError, ShapeError
-from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+from readers.errors import ArgonautError
+from readers.htk.parameter_file import read_features, read_htk
+from readers.tables.passes import GaussianSums
 
 SHARD_FRAMES = 20_000  # frames of a shard, about
 
@@ -67,16 +68,14 @@ def survey(shard: Shard) -> list[Surveyed]:
 
 def _survey(utterance: Utterance) -> Surveyed:
     try:
-        file = read_htk(utterance.path, utterance.start or 0, utterance.end)
-        frames = np.ascontiguousarray(file.frames.T, np.float64)
-        check_frames(frames, utterance)
+        features, kind, period = read_features(utterance)
     except (ArgonautError, OSError) as fault:
         return Surveyed(utterance, reason=loss_reason(fault))
-    form = kind_name(file.kind & ~(HAS_C | HAS_K)), frames.shape[1], file.period
-    return Surveyed(utterance, len(frames), form, frames.sum(axis=0), (frames**2).sum(axis=0))
+    frames = np.ascontiguousarray(features.T, np.float64)
+    return Surveyed(utterance, len(frames), (kind, len(features), period), frames.sum(axis=0), (frames**2).sum(axis=0))
 
 
-def diagonal_sums(shard: Shard, mean: SlidingMean, mixture: DiagonalMixture, stride: int) -> MixtureSums:
+def diagonal_sums(shard: Shard, mean: SlidingMean, mixture: DiagonalMixture, stride: int) -> GaussianSums:
     """Sums over every stride-th frame for an EM step of the background model."""
     sums = mixture.empty_sums()
     for frames in _normalised(shard, mean):
@@ -86,20 +85,20 @@ def diagonal_sums(shard: Shard, mean: SlidingMean, mixture: DiagonalMixture, str
 
 def full_sums(
     shard: Shard, mean: SlidingMean, diagonal: DiagonalMixture, mixture: FullMixture, select: int, stride: int
-) -> MixtureSums:
+) -> GaussianSums:
     """Sums for an EM step of the mixture with full covariances, among Gaussians that the diagonal mixture selects."""
     sums = mixture.empty_sums()
     for frames in _normalised(shard, mean):
-        kept = frames[::stride]
-        index, _ = select_best(diagonal.scores(kept), min(select, len(diagonal.weights)))
-        mixture.add_sums(sums, kept, index)
+        sampled = frames[::stride]
+        index, _ = select_best(diagonal.scores(sampled), min(select, len(diagonal.weights)))
+        mixture.add_sums(sums, sampled, index)
     return sums
 
 
-def frame_sums(shard: Shard, background: Background, options: IvectorOptions) -> MixtureSums:
+def frame_sums(shard: Shard, background: Background, options: IvectorOptions) -> GaussianSums:
     """Sums of all frames as they are in the files, with the posterior probabilities of the background model."""
     size = background.diagonal.means.shape
-    sums = MixtureSums(np.zeros(size[0]), np.zeros(size), np.zeros((*size, size[1])))
+    sums = GaussianSums(np.zeros(size[0]), np.zeros(size), np.zeros((*size, size[1])))
     for unit in shard:
         for utterance in unit.utterances:
             frames = utterance.frames()
@@ -115,7 +114,8 @@ def frame_sums(shard: Shard, background: Background, options: IvectorOptions) ->
 def unit_sums(shard: Shard, background: Background, options: IvectorOptions, extractor: Extractor) -> ExtractorSums:
     """Sums over the units of a shard for an EM step of the extractor."""
     size = background.diagonal.means.shape
-    occupancy, total = np.zeros((len(shard), size[0])), np.zeros((len(shard), *size))
+    occupancy = np.zeros((len(shard), size[0]))
+    total = np.zeros((len(shard), *size))
     for u, unit in enumerate(shard):
         for utterance in unit.utterances:
             more, sums = background.statistics(utterance.frames(), options)
@@ -131,7 +131,8 @@ def shards_of(units: Iterable[tuple[Unit, int]]) -> Iterator[Shard]:
     for unit, count in units:
         if shard and frames + count > SHARD_FRAMES:
             yield tuple(shard)
-            shard, frames = [], 0
+            shard = []
+            frames = 0
         shard.append(unit)
         frames += count
     if shard:
@@ -143,12 +144,3 @@ def _normalised(shard: Shard, mean: SlidingMean) -> Iterator[np.ndarray]:
     for unit in shard:
         for utterance in unit.utterances:
             yield from pieces(mean.subtract(utterance.frames()))
-
-
-def check_frames(frames: np.ndarray, utterance: Utterance) -> None:
-    """Raise ShapeError unless there are frames (T, d), all finite."""
-    if not len(frames):
-        raise ShapeError(f"{utterance.path}: no frames; expected at least one")
-    if not np.isfinite(frames).all():
-        bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0]) + (utterance.start or 0)
-        raise ShapeError(f"{utterance.path}: frame {bad} has a value that is infinite or NaN; expected finite values")

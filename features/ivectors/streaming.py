@@ -44,13 +44,17 @@ class IvectorStream:
     """
 
     def __init__(self, model: "IvectorModel", state: SpeakerState | None = None):
-        self.model, self._mean, self._num_frames = model, model.background.mean.stream(), 0
+        self.model = model
+        self._mean = model.background.mean.stream()
+        self._num_frames = 0
         size = model.dim
         if state is None:
             state = SpeakerState(np.zeros(size), np.zeros(size * (size + 1) // 2), 0.0)
         most = REMEMBERED * model.options.posterior_scale
         keep = min(1.0, most / state.count) if state.count else 1.0
-        self._linear, self._quadratic, self._count = keep * state.linear, keep * state.quadratic, keep * state.count
+        self._linear = keep * state.linear
+        self._quadratic = keep * state.quadratic
+        self._count = keep * state.count
 
     def push(self, frames: np.ndarray) -> np.ndarray:
         """Add frames (d, T); return the i-vectors (D, n) float32 of the blocks of `period` frames that begin in them.
@@ -58,19 +62,24 @@ class IvectorStream:
         The i-vector of a block is estimated from all frames up to its first one.
         """
         rows = self.model.check_frames(frames)
-        found = [np.zeros((0, self.model.dim)), *(self._push(part) for part in pieces(rows))]
-        return np.asfortranarray(np.concatenate(found).T, np.float32)
+        blocks = [np.zeros((0, self.model.dim)), *(self._push(part) for part in pieces(rows))]
+        return np.asfortranarray(np.concatenate(blocks).T, np.float32)
 
     def _push(self, rows: np.ndarray) -> np.ndarray:
         """Add frames (T, d) float64; return the i-vectors (n, D)."""
-        model, options = self.model, self.model.options
+        model = self.model
+        options = self.model.options
         index, weights, _ = model.background.select(self._mean.push(rows), options)
         begins = range(-self._num_frames % options.period, len(rows), options.period)
-        linear, quadratic = np.zeros((len(begins), model.dim)), np.zeros((len(begins), len(self._quadratic)))
-        scales, done = np.zeros(len(begins)), 0
+        linear = np.zeros((len(begins), model.dim))
+        quadratic = np.zeros((len(begins), len(self._quadratic)))
+        scales = np.zeros(len(begins))
+        done = 0
         for k, begin in enumerate(begins):
             self._add(rows, index, weights, done, begin + 1)
-            linear[k], quadratic[k], done = self._linear, self._quadratic, begin + 1
+            linear[k] = self._linear
+            quadratic[k] = self._quadratic
+            done = begin + 1
             scales[k] = model.prior_scale(self._count)
         self._add(rows, index, weights, done, len(rows))
         self._num_frames += len(rows)
@@ -86,7 +95,8 @@ class IvectorStream:
         return SpeakerState(self._linear.copy(), self._quadratic.copy(), self._count)
 
     def _add(self, rows: np.ndarray, index: np.ndarray, weights: np.ndarray, first: int, last: int) -> None:
-        extractor, part = self.model.extractor, slice(first, last)
+        extractor = self.model.extractor
+        part = slice(first, last)
         self._count += add_terms(
             rows[part], index[part], weights[part], extractor.linear_maps, extractor.quadratics, self._linear,
             self._quadratic,

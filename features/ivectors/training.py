@@ -10,10 +10,8 @@ References
 Kaldi's steps/online/nnet2/train_diag_ubm.sh and train_ivector_extractor.sh.
 """
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,15 +30,15 @@ from features.ivectors.background import (
 )
 from features.ivectors.extractor import Extractor, ExtractorSums, initial_extractor
 from features.ivectors.mean_subtraction import SlidingMean
-from features.ivectors.mixtures import DiagonalMixture, MixtureSums, symmetric
+from features.ivectors.mixtures import DiagonalMixture, symmetric
 from features.ivectors.model import IvectorModel
 from features.ivectors.options import DIAGONAL, EXTRACTOR, FRAMES, FULL, ExtractorOptions
 from features.ivectors.shards import Surveyed, Unit
 from readers.common.jobs.runner import Runner
-from readers.common.report import Log, Progress, RunReport
+from readers.common.report import Progress, RunReport
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ArgonautError, FormatError
-from readers.tables.tensor_file import load_tensors, save_tensors
+from readers.htk.parameter_file import unlike
+from readers.tables.passes import GaussianSums, PassTraining, file_mark
 
 FORMAT, VERSION = "argonaut-ivector-training", 1
 FULL_SELECT = 20  # Gaussians of a frame in training with full covariances
@@ -74,7 +72,7 @@ class Training:
     history: tuple[dict[str, Any], ...] = ()
 
 
-class IvectorTraining:
+class IvectorTraining(PassTraining[Training]):
     """Trains a model on units: utterances, or speakers with several.
 
     Parameters
@@ -86,19 +84,29 @@ class IvectorTraining:
         Receives the utterances that cannot be used, and those that can.
     """
 
+    state_format = FORMAT, VERSION
+
     def __init__(self, units: Sequence[Unit], options: ExtractorOptions, runner: Runner, report: RunReport):
-        self.options, self.runner, self.report = options, runner, report
+        self.options = options
+        self.runner = runner
+        self.report = report
         parts = list(shards.shards_of((unit, shards.SHARD_FRAMES // 10) for unit in units))
-        surveyed = [one for part in runner.results(shards.survey, parts) for one in part]
+        surveyed = [survey for part in runner.results(shards.survey, parts) for survey in part]
         self.used, self.form = _usable(surveyed, report)
-        names = {one.utterance.name: one.frames for one in self.used}
-        kept = []
+        names = {survey.utterance.name: survey.frames for survey in self.used}
+        usable = []
         for unit in units:
-            utterances = tuple(one for one in unit.utterances if one.name in names)
+            utterances = tuple(utterance for utterance in unit.utterances if utterance.name in names)
             if utterances:
-                kept.append((Unit(unit.name, utterances), sum(names[one.name] for one in utterances)))
-        self.num_units, self.shards = len(kept), list(shards.shards_of(kept))
+                usable.append((Unit(unit.name, utterances), sum(names[utterance.name] for utterance in utterances)))
+        self.num_units = len(usable)
+        self.shards = list(shards.shards_of(usable))
         self.frames = sum(names.values())
+
+    @property
+    def schedule(self) -> list[tuple[str, int]]:
+        """Stage of each pass and number of Gaussians in it."""
+        return self.options.schedule
 
     @property
     def stride(self) -> int:
@@ -114,15 +122,16 @@ class IvectorTraining:
 
     @cached_property
     def _gaussian(self) -> tuple[np.ndarray, np.ndarray]:
-        totals = (one.total for one in self.used if one.total is not None)
-        squares = (one.square for one in self.used if one.square is not None)
+        totals = (used.total for used in self.used if used.total is not None)
+        squares = (used.square for used in self.used if used.square is not None)
         mean = sum(totals, np.zeros(1)) / self.frames
         variance = sum(squares, np.zeros(1)) / self.frames - mean**2
         return mean, np.maximum(variance, 1e-10 * np.maximum(mean**2, 1.0))
 
-    def next_pass(self, training: Training, progress: Progress | None = None) -> Training:
+    def next_pass(self, training: Training | None, progress: Progress | None = None) -> Training:
         """One pass over the data, and the model that follows from it."""
-        passes, schedule = len(training.history), self.options.schedule
+        training = training or self.begin()
+        passes, schedule = len(training.history), self.schedule
         stage, count = schedule[passes]
         advance = {DIAGONAL: self._diagonal, FULL: self._full, FRAMES: self._statistics, EXTRACTOR: self._extractor}
         new, log_likelihood, frames = advance[stage](training, progress)
@@ -145,7 +154,7 @@ class IvectorTraining:
 
     def _diagonal(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
         old = training.background
-        sums: MixtureSums = self._sums(shards.diagonal_sums, progress, old.mean, old.diagonal, self.stride)
+        sums: GaussianSums = self.sums_of(shards.diagonal_sums, progress, old.mean, old.diagonal, self.stride)
         background = replace(old, diagonal=old.diagonal.estimate(sums, self._floor))
         return replace(training, background=background), sums.log_likelihood, sums.frames
 
@@ -153,132 +162,90 @@ class IvectorTraining:
         old = training.background
         assert old.full is not None
         arguments = (old.mean, old.diagonal, old.full, FULL_SELECT, self.stride)
-        sums: MixtureSums = self._sums(shards.full_sums, progress, *arguments)
+        sums: GaussianSums = self.sums_of(shards.full_sums, progress, *arguments)
         background = replace(old, full=old.full.estimate(sums, self._floor))
         return replace(training, background=background), sums.log_likelihood, sums.frames
 
     def _statistics(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
-        sums: MixtureSums = self._sums(shards.frame_sums, progress, training.background, self.options.ivector)
+        sums: GaussianSums = self.sums_of(shards.frame_sums, progress, training.background, self.options.ivector)
         square = symmetric(sums.square)
         extractor, floor = initial_extractor(sums.occupancy, sums.total, square, self.options.dim, self.options.seed)
         new = replace(training, extractor=extractor, floor=floor, occupancy=sums.occupancy, square=square)
         return new, sums.log_likelihood, sums.frames
 
     def _extractor(self, training: Training, progress: Progress | None) -> tuple[Training, float, float]:
-        old, occupancy, square, floor = training.extractor, training.occupancy, training.square, training.floor
+        old = training.extractor
+        occupancy = training.occupancy
+        square = training.square
+        floor = training.floor
         assert old is not None
         assert occupancy is not None
         assert square is not None
         assert floor is not None
-        sums: ExtractorSums = self._sums(shards.unit_sums, progress, training.background, self.options.ivector, old)
+        sums: ExtractorSums = self.sums_of(shards.unit_sums, progress, training.background, self.options.ivector, old)
         likelihood = sums.log_likelihood + old.square_likelihood(occupancy, square)
         extractor = old.estimate(sums, square, floor)
         return replace(training, extractor=extractor), likelihood, float(occupancy.sum())
-
-    def _sums(self, function: Callable[..., Any], progress: Progress | None, *arguments: Any) -> Any:
-        sums, done = None, 0
-        for part, shard in zip(self.runner.results(function, self.shards, *arguments), self.shards):
-            if sums is None:
-                sums = part
-            else:
-                sums.add(part)
-            done += len(shard)
-            if progress:
-                progress(done, self.num_units)
-        return sums
 
     def model(self, training: Training, record: FeatureRecord) -> IvectorModel:
         """The model of a finished training.  record: how the features were computed."""
         assert training.extractor is not None
         return IvectorModel(training.background, training.extractor, self.options.ivector, record)
 
-    @cached_property
-    def inputs(self) -> dict[str, str]:
-        """What the result depends on, as checksums by a name for messages."""
-        files = []
-        for shard in self.shards:
-            for unit in shard:
-                for one in unit.utterances:
-                    found = Path(one.path).stat()
-                    files.append((unit.name, one.name, one.start, one.end, found.st_size, found.st_mtime_ns))
-        contents = {"settings": asdict(self.options), "features": [self.form, self._gaussian[0].tolist(), files]}
-        return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
+    def contents(self) -> dict[str, Any]:
+        """What the result depends on."""
+        files = [
+            (unit.name, one.name, one.start, one.end, *file_mark(one.path))
+            for shard in self.shards
+            for unit in shard
+            for one in unit.utterances
+        ]
+        return {
+            "settings": asdict(self.options),
+            "features": [self.form, self._gaussian[0].tolist(), files],
+        }
 
-    def store(self, training: Training, path: Path) -> None:
-        """Write the state of a training."""
+    def parts_of(self, training: Training) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and metadata of a state."""
         arrays = {"mean": training.background.mean.mean, **mixture_arrays(training.background)}
-        metadata: dict[str, Any] = {"format": FORMAT, "version": VERSION, "inputs": self.inputs}
-        if training.extractor is not None:
-            arrays |= {name: getattr(training.extractor, name) for name in ("projections", "covariances")}
-            arrays |= {name: getattr(training, name) for name in ("floor", "occupancy", "square")}
-            metadata["offset"] = training.extractor.offset
-        save_tensors(path, arrays, metadata | {"history": list(training.history)})
+        if training.extractor is None:
+            return arrays, {}
+        arrays |= {name: getattr(training.extractor, name) for name in ("projections", "covariances")}
+        arrays |= {name: getattr(training, name) for name in ("floor", "occupancy", "square")}
+        return arrays, {"offset": training.extractor.offset}
 
-    def restore(self, path: Path, log: Log) -> Training:
-        """The state that `store` wrote; the first one, if there is none or if it is of other inputs."""
-        if not path.exists():
-            return self.begin()
-        try:
-            arrays, metadata = load_tensors(path)
-            if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
-                raise FormatError(f"{path}: not a state of this version")
-            changed = [name for name, found in self.inputs.items() if metadata["inputs"].get(name) != found]
-            if changed:
-                log(f"{path}: {' and '.join(changed)} changed since; starting again")
-                return self.begin()
-            background = background_of(arrays, self.options.window, self.options.prior_frames)
-            training = Training(background, history=tuple(metadata["history"]))
-            if "projections" in arrays:
-                count, size = shape = background.diagonal.means.shape
-                extractor = Extractor(
-                    array(arrays, "projections", (*shape, self.options.dim)),
-                    covariance_array(arrays, "covariances", shape),
-                    float(number(metadata["offset"], "offset")),
-                )
-                training = replace(
-                    training,
-                    extractor=extractor,
-                    floor=array(arrays, "floor", (size, size)),
-                    occupancy=array(arrays, "occupancy", (count,)),
-                    square=array(arrays, "square", (count, size, size)),
-                )
+    def state_of(self, arrays: dict[str, Any], metadata: dict[str, Any], path: Path) -> Training:
+        """The state that a file holds."""
+        background = background_of(arrays, self.options.window, self.options.prior_frames)
+        training = Training(background, history=tuple(metadata["history"]))
+        if "projections" not in arrays:
             return training
-        except (ArgonautError, LookupError, TypeError, ValueError, AttributeError) as fault:
-            log(f"{path}: not usable ({' '.join(str(fault).split())}); starting again")
-            return self.begin()
-
-    def train(
-        self, path: Path, log: Log, after: Callable[[Training], None], progress: Progress | None = None
-    ) -> Training:
-        """All passes; the state is stored after each of them, and a run that was stopped goes on from there.
-
-        path: file of the state; log: receives lines about earlier states; after(training) is called when a pass is
-        stored; progress(done, total) counts units.
-        """
-        training, schedule = self.restore(path, log), self.options.schedule
-        if training.history:
-            log(f"{len(training.history)} of {len(schedule)} passes are done; going on")
-        while len(training.history) < len(schedule):
-            training = self.next_pass(training, progress)
-            self.store(training, path)
-            after(training)
-        return training
+        count, size = shape = background.diagonal.means.shape
+        extractor = Extractor(
+            array(arrays, "projections", (*shape, self.options.dim)),
+            covariance_array(arrays, "covariances", shape),
+            float(number(metadata["offset"], "offset")),
+        )
+        return replace(
+            training,
+            extractor=extractor,
+            floor=array(arrays, "floor", (size, size)),
+            occupancy=array(arrays, "occupancy", (count,)),
+            square=array(arrays, "square", (count, size, size)),
+        )
 
 
 def _usable(surveyed: Sequence[Surveyed], report: RunReport) -> tuple[list[Surveyed], tuple[str, int, int]]:
     """Return the utterances with features of the most frequent form, and this form; the others go to the report."""
-    forms = Counter(one.form for one in surveyed if not one.reason)
-    most = max(forms, key=forms.__getitem__, default=("", 0, 0))
+    forms = Counter(survey.form for survey in surveyed if not survey.reason)
+    main_form = max(forms, key=forms.__getitem__, default=("", 0, 0))
     used = []
-    for one in surveyed:
-        if one.reason:
-            report.fail(one.utterance.name, one.reason)
-        elif one.form != most:
-            here, there = (
-                f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (one.form, most)
-            )
-            report.fail(one.utterance.name, f"features {here}; expected {there}, as in most utterances")
+    for survey in surveyed:
+        if survey.reason:
+            report.fail(survey.utterance.name, survey.reason)
+        elif survey.form != main_form:
+            report.fail(survey.utterance.name, f"features {unlike(survey.form, main_form)}, as in most utterances")
         else:
-            used.append(one)
+            used.append(survey)
             report.done()
-    return used, most
+    return used, main_form

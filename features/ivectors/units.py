@@ -19,7 +19,8 @@ def read_units(options: UnitOptions, report: RunReport) -> list[Unit]:
 
     Utterances without a speaker go to the report.  Raises FormatError for lists without entries and repeated names.
     """
-    entries, find_speaker = read_feature_list(options.features), _speaker_finder(options)
+    entries = read_feature_list(options.features)
+    find_speaker = _speaker_finder(options)
     units: dict[str, list[Utterance]] = {}
     for entry in entries:
         speaker, reason = find_speaker(entry.key)
@@ -58,8 +59,8 @@ def _matcher(options: UnitOptions, expression: str) -> Finder:
     )
 
     def match(name: str) -> tuple[str, str]:
-        found = pattern.search(name)
+        match = pattern.search(name)
         reason = f"no match of the speaker pattern {expression}; expected one with a speaker"
-        return (found[1], "") if found and found[1] else ("", reason)
+        return (match[1], "") if match and match[1] else ("", reason)
 
     return match

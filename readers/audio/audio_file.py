@@ -75,12 +75,12 @@ def read_audio(
     ConfigError
         For an unknown encoding in `raw`, a file whose header has another rate, and a file that is open as text.
     """
-    found: list[str] = []
+    irregularities: list[str] = []
     with _as_file(path) as (file, where):
-        samples, rate = _read_file(file, channel, raw, first, last, found)
+        samples, rate = _read_file(file, channel, raw, first, last, irregularities)
     if notes is not None:
-        notes += found
-    for note in found if notes is None else ():
+        notes += irregularities
+    for note in irregularities if notes is None else ():
         warnings.warn(f"{where}: {note}", AudioWarning, stacklevel=2)
     return samples, rate
 

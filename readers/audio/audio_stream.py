@@ -106,12 +106,15 @@ def open_audio(
     elif os.fspath(path) == STANDARD_INPUT:
         if sys.stdin.buffer.isatty():
             raise ConfigError("standard input: a terminal; expected audio from a pipe, for instance from arecord")
-        where, audio = "standard input", _from_pipe(sys.stdin.buffer, "standard input", block, raw)
+        where = "standard input"
+        audio = _from_pipe(sys.stdin.buffer, "standard input", block, raw)
     elif not stat.S_ISREG(Path(path).stat().st_mode):
         file = Path(path).open("rb")  # noqa: SIM115  (the iterator of blocks closes it)
-        where, audio = os.fspath(path), _from_pipe(file, os.fspath(path), block, raw)
+        where = os.fspath(path)
+        audio = _from_pipe(file, os.fspath(path), block, raw)
     else:
-        where, audio = os.fspath(path), _from_file(path, block, raw)
+        where = os.fspath(path)
+        audio = _from_file(path, block, raw)
     if rate is not None and audio.rate != rate:
         raise ConfigError(f"{where}: {audio.rate} samples per second; expected {rate}, as requested")
     choose_channel(np.zeros((0, audio.channels), np.float32), channel, where)
@@ -202,12 +205,15 @@ def _read_exactly(file: BinaryIO, size: int) -> bytes:
 
 def _read_wav_header(file: BinaryIO, where: str) -> tuple[RawFormat, int | None]:
     """Return (format, bytes of samples or None if unknown); leaves the file positioned at the first sample."""
-    kind, form, done = _read_exactly(file, 8)[4:], None, 0
+    kind = _read_exactly(file, 8)[4:]
+    form = None
+    done = 0
     while kind == b"WAVE" and done < MAX_HEADER:
         head = _read_exactly(file, 8)
         if len(head) < 8:
             break
-        name, length = head[:4], struct.unpack("<I", head[4:])[0]
+        name = head[:4]
+        length = struct.unpack("<I", head[4:])[0]
         if name == b"data":
             if form is None:
                 break
@@ -261,28 +267,29 @@ def _raw_blocks(
     """
     width = form.width
     read = getattr(file, "read1", file.read)  # returns the available bytes without waiting for more
-    data, left = begin, length
+    data = begin
+    unread = length
     while True:
         size = width * block - len(data)
-        more = read(size if left is None else min(size, left)) if size > 0 else b""
-        if left is not None:
-            left -= len(more)
+        more = read(size if unread is None else min(size, unread)) if size > 0 else b""
+        if unread is not None:
+            unread -= len(more)
         ended = size > 0 and not more
         data += more
-        whole = len(data) - len(data) % width
-        if whole:
-            yield form.decode(data[:whole], where)
-        data = data[whole:]
+        num_complete = len(data) - len(data) % width
+        if num_complete:
+            yield form.decode(data[:num_complete], where)
+        data = data[num_complete:]
         if ended:
             break
     if data and notes is None:
         raise FormatError(f"{where}: ends within a sample; expected {width} bytes per sample")
     if notes is None:
         return
-    if length is not None and not left and getattr(file, "seekable", bool)():  # a pipe may stay open
+    if length is not None and not unread and getattr(file, "seekable", bool)():  # a pipe may stay open
         skipped = skipped_bytes(file, b"RIFF", file.tell())
         notes += [too_few(length, skipped)] if skipped else []
-    if left and length is not None:
-        notes.append(f"{length - left} bytes of samples, its header says {length}; read to the end")
+    if unread and length is not None:
+        notes.append(f"{length - unread} bytes of samples, its header says {length}; read to the end")
     elif data:
         notes.append(f"{len(data)} bytes after the last whole sample were skipped")

@@ -94,8 +94,10 @@ def mpeg_audio(path: str | Path) -> MpegAudio:
 
 def _frames(data: bytes, first: int, path: str | Path) -> tuple[list[memoryview | bytes], int]:
     """Return the whole frames from the first one, and the number of bytes after the last one that are no tag."""
-    view, frames = memoryview(data), list[memoryview | bytes]()
-    position, kind = first, mpeg_kind(data, first)
+    view = memoryview(data)
+    frames = list[memoryview | bytes]()
+    position = first
+    kind = mpeg_kind(data, first)
     while position < len(data):
         size = mpeg_frame_size(data[position : position + 4])
         if size and mpeg_kind(data, position) == kind:
@@ -118,9 +120,9 @@ def _frames(data: bytes, first: int, path: str | Path) -> tuple[list[memoryview 
 
 def _first_frame(data: bytes, position: int) -> int:
     """Return the position of the first frame from a position, also behind other bytes; -1 if there is none."""
-    place = first_mpeg_frame(data[position : position + HEAD_SIZE])
-    if place >= 0:
-        return position + place
+    offset = first_mpeg_frame(data[position : position + HEAD_SIZE])
+    if offset >= 0:
+        return position + offset
     return position if mpeg_frame_size(data[position : position + 4]) else -1
 
 
@@ -168,7 +170,8 @@ def _length_header(frames: list[memoryview | bytes]) -> bytes:
 
 def _side_size(frame: bytes | memoryview) -> int:
     """Return the bytes of a frame of layer III between its header and its data."""
-    is_first, is_mono = frame[1] >> 3 & 3 == 3, frame[3] >> 6 == 3
+    is_first = frame[1] >> 3 & 3 == 3
+    is_mono = frame[3] >> 6 == 3
     return (17 if is_mono else 32) if is_first else (9 if is_mono else 17)
 
 
@@ -180,12 +183,14 @@ def _silence_incomplete(frames: list[memoryview | bytes]) -> int:
     """
     available = 0
     for number, frame in enumerate(frames):
-        place, size = 4 if frame[1] & 1 else 6, _side_size(frame)
-        begin, bits = int.from_bytes(frame[place : place + 2], "big"), 9 if frame[1] >> 3 & 3 == 3 else 8
+        side_begin = 4 if frame[1] & 1 else 6
+        size = _side_size(frame)
+        begin = int.from_bytes(frame[side_begin : side_begin + 2], "big")
+        bits = 9 if frame[1] >> 3 & 3 == 3 else 8
         if begin >> (16 - bits) <= available:
             return number
         farthest = min(available, (1 << bits) - 1) << (16 - bits)
         side = farthest.to_bytes(2, "big").ljust(size, b"\0")
-        frames[number] = b"".join([frame[:place], side, frame[place + size :]])
-        available += len(frame) - place - size
+        frames[number] = b"".join([frame[:side_begin], side, frame[side_begin + size :]])
+        available += len(frame) - side_begin - size
     return len(frames)

@@ -70,7 +70,9 @@ class Sound:
         except (soundfile.LibsndfileError, RuntimeError) as fault:
             self._bytes.close()
             raise FormatError(f"{path}: {_reason(fault)}; expected audio that libsndfile can decode") from fault
-        self.rate, self.channels, frames = self._file.samplerate, self._file.channels, self._file.frames
+        self.rate = self._file.samplerate
+        self.channels = self._file.channels
+        frames = self._file.frames
         self._narrow = self._file.subtype in NARROW_CODINGS
         self.num_samples = frames if counted and frames < _UNKNOWN else None
         if self.num_samples is None and form != MP3:
@@ -186,10 +188,12 @@ class _WithSize(io.FileIO):
 
     def __init__(self, path: str | Path, place: int, form: str, size: int):
         super().__init__(path)
-        self.place, self.size = place, struct.pack(form, min(size, (1 << 8 * struct.calcsize(form)) - 1))
+        self.place = place
+        self.size = struct.pack(form, min(size, (1 << 8 * struct.calcsize(form)) - 1))
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        begin, count = self.tell(), super().readinto(buffer)
+        begin = self.tell()
+        count = super().readinto(buffer)
         for position, byte in enumerate(self.size, self.place - begin):
             if 0 <= position < count:
                 memoryview(buffer)[position : position + 1] = bytes([byte])

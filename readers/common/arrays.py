@@ -8,7 +8,6 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
-FloatArray = npt.NDArray[np.floating]
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -91,8 +91,11 @@ def mpeg_frame_size(head: bytes) -> int:
     """Return the bytes of the MPEG audio frame that begins here, 0 if none does."""
     if len(head) < 4 or head[0] != 0xFF or head[1] < 0xE0:
         return 0
-    version, layer = head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3)
-    bitrate, rate, padding = head[2] >> 4, head[2] >> 2 & 3, head[2] >> 1 & 1
+    version = head[1] >> 3 & 3
+    layer = 4 - (head[1] >> 1 & 3)
+    bitrate = head[2] >> 4
+    rate = head[2] >> 2 & 3
+    padding = head[2] >> 1 & 1
     if version not in _RATES or layer == 4 or bitrate in (0, 15) or rate == 3:
         return 0
     first = version == 3

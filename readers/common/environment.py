@@ -134,8 +134,10 @@ def numpys_library() -> Any:
 def blas_thread_calls() -> tuple[Any, Any] | None:
     """The functions that get and set the number of threads of numpy's BLAS; None for an unknown library."""
     library = numpys_library()
-    known = [name for name in THREAD_CALLS if hasattr(library, name.format("get"))]
-    return (getattr(library, known[0].format("get")), getattr(library, known[0].format("set"))) if known else None
+    patterns = [name for name in THREAD_CALLS if hasattr(library, name.format("get"))]
+    return (
+        (getattr(library, patterns[0].format("get")), getattr(library, patterns[0].format("set"))) if patterns else None
+    )
 
 
 class BlasThreads:
@@ -227,9 +229,12 @@ class Compilation:
     """
 
     def __init__(self) -> None:
-        self.num_kernels, self.cache, self.is_kept = 0, "", True
+        self.num_kernels = 0
+        self.cache = ""
+        self.is_kept = True
         self.observer: Callable[[Compilation], None] | None = None
-        self._depth, self._began, self._finished = 0, 0.0, 0.0
+        self._depth = 0
+        self._began = self._finished = 0.0
         self._collects = True
 
     @property
@@ -253,7 +258,8 @@ class Compilation:
                 gc.enable()
         self._depth -= 1
         if cache:
-            self.num_kernels, self.cache = self.num_kernels + 1, cache
+            self.num_kernels = self.num_kernels + 1
+            self.cache = cache
         self._observe()
 
     def _observe(self) -> None:
@@ -268,7 +274,9 @@ class CompilationNotes:
     """
 
     def __init__(self, compiled: Compilation, tell: Callable[[str], None]):
-        self.seconds, self.num_kernels, self.tell = compiled.seconds, compiled.num_kernels, tell
+        self.seconds = compiled.seconds
+        self.num_kernels = compiled.num_kernels
+        self.tell = tell
         self.next = LONG_COMPILATION
 
     def __call__(self, compiled: Compilation) -> None:
@@ -286,7 +294,8 @@ class CompilationNotes:
 
     def close(self, compiled: Compilation) -> None:
         if self.next > LONG_COMPILATION:
-            number, seconds = compiled.num_kernels - self.num_kernels, compiled.seconds - self.seconds
+            number = compiled.num_kernels - self.num_kernels
+            seconds = compiled.seconds - self.seconds
             self.tell(f"compiled {number} kernel{'s' if number > 1 else ''} in {seconds:.0f} s")
 
 

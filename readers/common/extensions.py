@@ -50,29 +50,29 @@ def fingerprint() -> str:
 
 def extensions_of(base: type) -> dict[str, type]:
     """Return the classes that extensions derive from `base`, by name.  Raises ConfigError."""
-    found = {}
+    classes = {}
     for module in extension_modules():
         for name, value in vars(module).items():
             is_own = isinstance(value, type) and f"{value.__module__}.".startswith(f"{module.__name__}.")
             if is_own and issubclass(value, base) and value is not base:
-                found[name] = value
-    return found
+                classes[name] = value
+    return classes
 
 
 @cache
 def _packages() -> list[ModuleType]:
     import importlib.metadata
 
-    found = []
+    modules = []
     for point in importlib.metadata.entry_points(group=GROUP):
         package = point.dist.name if point.dist else "a package"
         if ":" in point.value:
             raise ConfigError(f"extension of {package}: {point.value}; expected the name of a module, without a class")
         try:
-            found.append(point.load())
+            modules.append(point.load())
         except Exception as fault:  # foreign code may raise anything
             raise _no_module(f"extension of {package}: {point.value}", fault) from fault
-    return found
+    return modules
 
 
 @cache

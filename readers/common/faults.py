@@ -71,13 +71,14 @@ class Findings:
     @property
     def files(self) -> list[str]:
         """The files named at the beginning of the messages, in order."""
-        places = [_PLACE.match(text) for texts in self.faults.values() for text in texts]
-        files = dict.fromkeys(place.group(1) for place in places if place)
+        matches = [_PLACE.match(text) for texts in self.faults.values() for text in texts]
+        files = dict.fromkeys(match.group(1) for match in matches if match)
         return [file for file in files if not file.startswith("command line")]
 
     def summary(self) -> str:
         """Return a summary such as `3 faults in 2 files`."""
-        faults, files = counted(len(self), "fault"), len(self.files)
+        faults = counted(len(self), "fault")
+        files = len(self.files)
         return f"{faults} in {counted(files, 'file')}" if files else faults
 
 

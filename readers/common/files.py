@@ -199,8 +199,8 @@ def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -
         If `path` is a directory, is an input, or cannot be written.
     """
     path = Path(path)
-    place = os.path.realpath(path)
-    if path.is_file() and any(one and os.path.realpath(one) == place for one in read):
+    real_path = os.path.realpath(path)
+    if path.is_file() and any(source and os.path.realpath(source) == real_path for source in read):
         raise FileExistsError(
             errno.EEXIST, "is an input and would be overwritten; expected another path", os.fspath(path)
         )

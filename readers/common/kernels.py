@@ -89,7 +89,8 @@ def njit(signature: Any = None, *, cache: bool = False, **options: Any) -> Any:
         return kernel
 
     if isinstance(signature, FunctionType):  # a decorator without parentheses
-        function, signature = signature, None
+        function = signature
+        signature = None
         return decorate(function)
     return decorate
 

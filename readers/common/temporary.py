@@ -57,7 +57,8 @@ class TemporaryPath:
         if fcntl is not None:
             return os.fdopen(os.dup(self._descriptor), mode, **text)
         # Windows renames only files that nobody has open.
-        descriptor, self._descriptor = self._descriptor, None
+        descriptor = self._descriptor
+        self._descriptor = None
         return os.fdopen(descriptor, mode, **text)
 
     def __enter__(self) -> "TemporaryPath":

@@ -65,16 +65,16 @@ def most_expanded(size: int) -> int:
 def _expand(raw: bytes, most: int) -> bytes:
     """Decompress gzip data.  Raises zlib.error for damaged data, OverflowError for more than `most` bytes."""
     pieces: list[bytes] = []
-    rest = raw
-    while rest:
+    compressed = raw
+    while compressed:
         member = zlib.decompressobj(wbits=31)
-        pieces.append(member.decompress(rest, most + 1))
+        pieces.append(member.decompress(compressed, most + 1))
         most -= len(pieces[-1])
         if most < 0:
             raise OverflowError
         if not member.eof:
             raise zlib.error("it ends before the end of the compressed data")
-        rest = member.unused_data.lstrip(b"\0")
+        compressed = member.unused_data.lstrip(b"\0")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -215,21 +215,25 @@ class ParsedLines(Sequence[Entry]):
     """
 
     def __init__(self, raw: bytes, parse: Callable[[str, int], Entry]):
-        self._raw, self._parse = raw, parse
-        self._begins, self._numbers = array("Q"), array("I")
+        self._raw = raw
+        self._parse = parse
+        self._begins = array("Q")
+        self._numbers = array("I")
         self._last: tuple[int, Entry] | None = None  # index and entry: an entry is often used several times
 
     def lines(self) -> Iterator[tuple[int, int, str]]:
         """Yield place, number and text of each line that is not blank, of entries or not."""
-        place, number, size, find = 0, 0, len(self._raw), self._raw.find
-        while place < size:
-            end = find(b"\n", place)
+        position = number = 0
+        size = len(self._raw)
+        find = self._raw.find
+        while position < size:
+            end = find(b"\n", position)
             end = size if end < 0 else end
             number += 1
-            text = self._raw[place:end].decode().strip()
+            text = self._raw[position:end].decode().strip()
             if text:
-                yield place, number, text
-            place = end + 1
+                yield position, number, text
+            position = end + 1
 
     def append(self, place: int, number: int) -> None:
         """Add the entry of a line, given as by `lines`."""
@@ -260,7 +264,7 @@ class ParsedLines(Sequence[Entry]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return len(self) == len(other) and all(one == two for one, two in zip(self, other))
+        return len(self) == len(other) and all(first == second for first, second in zip(self, other))
 
 
 def parse_json(text: str) -> Any:
@@ -364,7 +368,8 @@ def split_fields(line: str, where: str, exact: bool = False) -> list[tuple[str, 
     if '"' not in line and "'" not in line and "\\" not in line:
         return [(field, False) for field in line.split()]
     fields: list[tuple[str, bool]] = []
-    position, length = 0, len(line)
+    position = 0
+    length = len(line)
     while True:
         while position < length and line[position].isspace():
             position += 1

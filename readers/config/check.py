@@ -120,16 +120,17 @@ class CheckedConfig(Config):
 
     def _blame(self, message: str) -> str | None:
         """Return the full name, in lower case, of the lookup at the place with which the message begins."""
-        found = ""
+        longest = ""
         for scope, name in self._shared.asked:
-            full, entry = scope.full_name(name), scope.find(name)
-            for place in (scope.where(name), entry[1].where if entry else None):
-                if place is None or not message.startswith(f"{place}: "):
+            full = scope.full_name(name)
+            entry = scope.find(name)
+            for position in (scope.where(name), entry[1].where if entry else None):
+                if position is None or not message.startswith(f"{position}: "):
                     continue
-                named = message[len(place) + 2 :].split(" ")[0].rstrip(":;,")
-                if named.lower() in (full.lower(), name.lower()) and len(full) > len(found):
-                    found = full
-        return found.lower() or None
+                named = message[len(position) + 2 :].split(" ")[0].rstrip(":;,")
+                if named.lower() in (full.lower(), name.lower()) and len(full) > len(longest):
+                    longest = full
+        return longest.lower() or None
 
     # Overridden methods of Config
 
@@ -140,8 +141,8 @@ class CheckedConfig(Config):
     def unknown(self, known: Iterable[str]) -> list[UnknownName]:
         known = list(known)
         self._shared.names.update((name.lower(), name) for name in known)
-        unknown = [one for one in super().unknown(known) if one.name.lower() not in self._shared.bad]
-        self._shared.asked += [(self, one.name.rpartition(".")[2]) for one in unknown]
+        unknown = [mistake for mistake in super().unknown(known) if mistake.name.lower() not in self._shared.bad]
+        self._shared.asked += [(self, mistake.name.rpartition(".")[2]) for mistake in unknown]
         return unknown
 
     def has(self, name: str) -> bool:

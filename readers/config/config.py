@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from readers.common.report import Figures
 from readers.config.files import ARGUMENT, ARGUMENT_NAMES, ConfigFiles
 from readers.config.scope import Chain, ConfigEntry, ConfigScope, shorten
 from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
@@ -140,12 +141,12 @@ class Config(ConfigScope):
         """
         read = {name.lower() for name in known}
         known = [name for name in known if not self.has_own(name)]
-        asked = {name.lower() for name in self._asked()}
+        requested = {name.lower() for name in self._asked()}
         messages = []
         for key, entry in self._entries.items():
-            there = [*known, *ARGUMENT_NAMES] if _from_arguments(entry) else known
-            meant = nearest(entry.name, there, cutoff)
-            if meant and key not in asked | read and not is_block(entry.value):
+            candidates = [*known, *ARGUMENT_NAMES] if _from_arguments(entry) else known
+            meant = nearest(entry.name, candidates, cutoff)
+            if meant and key not in requested | read and not is_block(entry.value):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is not used; did you mean {meant}")
         return messages
 
@@ -166,7 +167,7 @@ class Config(ConfigScope):
         ]
         for block in inner:  # the list grows during the iteration
             inner += [within for _, within in block.sound_blocks()]
-        known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
+        usable = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
         messages = []
         for key, entry in self._entries.items():
             if key in used or not _from_arguments(entry):
@@ -178,7 +179,7 @@ class Config(ConfigScope):
                     f"{entry.where}: {setting.full_name(entry.name)} is set in its block, which takes precedence; "
                     f"expected {path}=[{entry.name}={shorten(entry.value.text)}{close}"
                 )
-            elif meant := nearest(entry.name, known, cutoff):
+            elif meant := nearest(entry.name, usable, cutoff):
                 messages.append(f"{entry.where}: {entry.name} is not used; did you mean {meant}")
         return messages
 
@@ -241,10 +242,10 @@ class Config(ConfigScope):
 
     def block(self, name: str, default: Config | Any = REQUIRED) -> Config:
         """The block of that name, in this block or an enclosing one; the default if there is none."""
-        found = self._found(name)
-        if found is None:
+        definition = self._found(name)
+        if definition is None:
             return self._missing(name, default)
-        scope, entry = found
+        scope, entry = definition
         pieces = scope.pieces(entry)
         if not pieces:
             value = scope.resolve(entry)
@@ -273,13 +274,13 @@ class Config(ConfigScope):
 
     def written(self, name: str) -> str:
         """The value of a name as a file would have it, quoted if needed, with the references that can be resolved."""
-        found = self.find(name)
-        if found is None:
+        definition = self.find(name)
+        if definition is None:
             return str(self._missing(name, REQUIRED))
         try:
-            plain = unquote(found[0].resolve(found[1])).text
+            plain = unquote(definition[0].resolve(definition[1])).text
         except ConfigError:
-            return found[1].value.text
+            return definition[1].value.text
         try:
             survives = Config.from_text(f"{name}={plain}").text(name, "") == plain
         except ConfigError:
@@ -288,16 +289,16 @@ class Config(ConfigScope):
 
     def _value(self, name: str) -> Span | None:
         """The resolved value with its quotes, None if it is not set."""
-        found = self._found(name)
-        value = found[0].resolve(found[1]) if found else None
+        definition = self._found(name)
+        value = definition[0].resolve(definition[1]) if definition else None
         return None if value is None or value.text == "default" else value
 
     def _found(self, name: str) -> tuple[Self, ConfigEntry] | None:
         """The result of `find`; records the name if it was found in the outermost block."""
-        found = self.find(name)
-        if found and found[0].parent is None:
+        definition = self.find(name)
+        if definition and definition[0].parent is None:
             self.found_outside.add(name.lower())
-        return found
+        return definition
 
     def _target(self, reference: str, where: str, chain: Chain) -> tuple[Self, ConfigEntry]:
         self._found(reference)  # counts as used, also by a script in another file
@@ -337,10 +338,10 @@ class Config(ConfigScope):
     def _missing(self, name: str, default: T) -> T:
         if default is not REQUIRED:
             return default
-        found = self.find(name)
-        if found:
+        definition = self.find(name)
+        if definition:
             raise ConfigError(
-                f"{found[1].value.where}: {self.full_name(name)} is set to default, and it has none; "
+                f"{definition[1].value.where}: {self.full_name(name)} is set to default, and it has none; "
                 f"expected {name}=..."
             )
         raise ConfigError(
@@ -391,10 +392,39 @@ def load_config(arguments: Sequence[str], config_type: type[Config] = Config) ->
     ----------
     CNTK book, sections 3.9 and 5.1.3.
     """
-    files, config = ConfigFiles(), config_type()
+    files = ConfigFiles()
+    config = config_type()
     for argument in arguments:
         for source in files.read_argument(argument):
             config.merge(source)
     config._where = "+".join(files.names) or config._where
     config.warnings.extend(files.warnings)
     return config
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    config = load_config([f"configFile={path}"])
+    commands = config.array("command", [])
+    figures: Figures = [("commands", " ".join(commands) or "none named")]
+    for name, block in config.sound_blocks():
+        if name.lower() in {command.lower() for command in commands} or block.has_own("action"):
+            figures.append((name, _command_text(block)))
+    others = [name for name in config.block_names() if name not in dict(figures)]
+    if others:
+        figures.append(("blocks", " ".join(others)))
+    return figures + [(f"+{name}", _shown_value(config, name)) for name in config.names() if not config.is_block(name)]
+
+
+def _command_text(block: Config) -> str:
+    parts = ["action " + " ".join(block.array("action", ["train"]))]
+    parts += [f"{name} {_shown_value(block, name)}" for name in ("modelPath",) if block.find(name)]
+    return ", ".join([*parts, *block.block_names()])
+
+
+def _shown_value(block: Config, name: str) -> str:
+    """Return a value with its references replaced, or as written if a reference cannot be resolved."""
+    try:
+        return block.text(name, "")
+    except ConfigError:
+        return block.written(name)

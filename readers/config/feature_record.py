@@ -113,7 +113,9 @@ class FeatureRecord:
             refuse("record of features", data, "an object")
         if data.get("version") != VERSION:
             refuse("version of the record of features", data.get("version"), f"{VERSION}")
-        settings, rates, context = data.get("settings"), data.get("sample_rates", []), data.get("context")
+        settings = data.get("settings")
+        rates = data.get("sample_rates", [])
+        context = data.get("context")
         if not isinstance(settings, dict):
             refuse("'settings'", settings, "an object with HTK's names")
         for name, value in settings.items():
@@ -129,7 +131,8 @@ class FeatureRecord:
         settings = {name: tuple(value) if TYPES[name] is tuple else value for name, value in settings.items()}
         if not isinstance(rates, list) or len(rates) > MAX_RATES or not all(_fits(r, float) and r > 0 for r in rates):
             refuse("'sample_rates'", rates, f"at most {MAX_RATES} numbers above 0")
-        edges, subsampling = data.get("edges", [0, 0]), data.get("subsampling", 1)
+        edges = data.get("edges", [0, 0])
+        subsampling = data.get("subsampling", 1)
         for name, pair in (("context", context), ("edges", edges)):
             sound = (
                 isinstance(pair, list) and len(pair) == 2 and all(_fits(n, int) and 0 <= n <= MAX_CONTEXT for n in pair)
@@ -149,8 +152,8 @@ class FeatureRecord:
         rates = {"sample_rates": list(self.rates)} if self.rates else {}
         slower = {"subsampling": self.subsampling} if self.subsampling > 1 else {}
         edges = {"edges": list(self.edges)} if any(self.edges) else {}
-        made = {"extractor": self.extractor} if self.extractor else {}
-        return {"version": VERSION, **rates, **context, **slower, **edges, **made, "settings": dict(self.settings)}
+        ivectors = {"extractor": self.extractor} if self.extractor else {}
+        return {"version": VERSION, **rates, **context, **slower, **edges, **ivectors, "settings": dict(self.settings)}
 
     def with_rates(self, rates: Iterable[float]) -> Self:
         """Return the record with more sample rates; with none if there are too many."""
@@ -163,13 +166,13 @@ class FeatureRecord:
         context = [f"window {self.window} frames ({self.context[0]}+1+{self.context[1]})"] if self.context else []
         slower = [f"subsampling {self.subsampling}"] if self.subsampling > 1 else []
         edges = ["edges of {}+{} columns".format(*self.edges)] if any(self.edges) else []
-        made = [f"i-vectors of model {self.extractor}"] if self.extractor else []
+        ivectors = [f"i-vectors of model {self.extractor}"] if self.extractor else []
         return [
             *rates,
             *context,
             *slower,
             *edges,
-            *made,
+            *ivectors,
             *(_text(name, value) for name, value in self.settings.items()),
         ]
 
@@ -203,26 +206,28 @@ class FeatureRecord:
         str or None
             A message that names both sides; None if they agree.
         """
-        found, expected = [], []
+        differences = []
+        expected = []
         if self.rates and other.rates and not set(self.rates) <= set(other.rates) and not self._same_band(other):
-            found.append(f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz")
+            differences.append(f"sample rate {' and '.join(f'{rate:g}' for rate in self.rates)} Hz")
             expected.append(f"{' or '.join(f'{rate:g}' for rate in other.rates)} Hz")
         if self.extractor and other.extractor and self.extractor != other.extractor:
-            found, expected = [f"i-vectors of model {self.extractor}"], [f"those of {other.extractor}"]
+            differences = [f"i-vectors of model {self.extractor}"]
+            expected = [f"those of {other.extractor}"]
         for name in TYPES:
             if name in self.settings and name in other.settings and not self._agrees(other, name):
                 values = self.settings[name], other.settings[name]
                 at = _first_difference(*values) if TYPES[name] is tuple else None
                 texts = [_text(name, value) if at is None else f"{name}[{at}] {value[at]:g}" for value in values]
-                found.append(texts[0])
+                differences.append(texts[0])
                 expected.append(texts[1])
         if self.context and other.context and self.context != other.context:
-            found.append("context {}+{}".format(*self.context))
+            differences.append("context {}+{}".format(*self.context))
             expected.append("{}+{}".format(*other.context))
         if self.context and other.context and self.subsampling != other.subsampling:
-            found.append(f"subsampling {self.subsampling}")
+            differences.append(f"subsampling {self.subsampling}")
             expected.append(f"{other.subsampling}")
-        return f"{where}: {', '.join(found)}; expected {', '.join(expected)}, {why}" if found else None
+        return f"{where}: {', '.join(differences)}; expected {', '.join(expected)}, {why}" if differences else None
 
     def updated(self, newer: "FeatureRecord") -> "FeatureRecord":
         """Return this record with what a newer one knows; sample rates are added."""
@@ -237,13 +242,14 @@ class FeatureRecord:
         ).with_rates(newer.rates)
 
     def _agrees(self, other: "FeatureRecord", name: str) -> bool:
-        own, expected = self.settings[name], other.settings[name]
+        value = self.settings[name]
+        expected = other.settings[name]
         if name == "TARGETRATE":  # a frame is a whole number of samples
-            return bool(abs(own - expected) <= 0.01 * expected)
+            return bool(abs(value - expected) <= 0.01 * expected)
         if name == "HIFREQ":
             limits = {self._highest(), other._highest()}
-            return bool(own == expected) or None in limits or len(limits) == 1
-        return bool(own == expected)
+            return bool(value == expected) or None in limits or len(limits) == 1
+        return bool(value == expected)
 
     def _highest(self) -> float | None:
         """Return the highest frequency of the filterbank in Hz; None if it is half of an unknown sample rate."""
@@ -274,8 +280,8 @@ def _first_difference(one: tuple[float, ...], other: tuple[float, ...]) -> int |
 def plain_kind(kind: str) -> str:
     """Return a kind without what concerns its storage, qualifiers in HTK's order; "" for a kind that tells nothing."""
     base, *qualifiers = kind.split("_")
-    known = [qualifier for qualifier in QUALIFIERS if qualifier in qualifiers]
-    return "_".join([base, *known]) if base in KINDS else ""
+    sorted_qualifiers = [qualifier for qualifier in QUALIFIERS if qualifier in qualifiers]
+    return "_".join([base, *sorted_qualifiers]) if base in KINDS else ""
 
 
 def _fits(value: object, kind: type) -> bool:

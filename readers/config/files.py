@@ -33,22 +33,22 @@ class ConfigFiles:
 
     def read_argument(self, argument: str) -> list[Source]:
         """Return the text of one argument; `currentDirectory=` changes the directory and has no text."""
-        place = f"{ARGUMENT} {argument!r}"
+        origin = f"{ARGUMENT} {argument!r}"
         match = _NAMED.fullmatch(argument)
         if match is None:
             if "=" not in argument and _STRAY_ARGUMENT.match(argument):
-                raise ConfigError(f"{place}: no name=value; expected configFile=FILE or name=value")
-            return [Source((strip_comment(line), place) for line in argument.split("\n"))]
+                raise ConfigError(f"{origin}: no name=value; expected configFile=FILE or name=value")
+            return [Source((strip_comment(line), origin) for line in argument.split("\n"))]
         value = match.group(2)
         if match.group(1).lower() == "currentdirectory":
             try:
                 os.chdir(value.strip().strip('"'))
             except OSError as fault:
-                raise ConfigError(f"{place}: {fault.strerror}; expected a directory to change to") from fault
+                raise ConfigError(f"{origin}: {fault.strerror}; expected a directory to change to") from fault
             return []
-        names = self._split(value, place)
+        names = self._split(value, origin)
         self.names.extend(names)
-        return [Source(self._read(name, place, ())) for name in names]
+        return [Source(self._read(name, origin, ())) for name in names]
 
     def _read(self, name: str, place: str, reading: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         """Return (line, place) of a file, with includes inserted and comments stripped.
@@ -68,14 +68,14 @@ class ConfigFiles:
         except OSError as fault:
             raise ConfigError(f"{place}: {name}: {fault.strerror}; expected a readable file") from fault
         for number, line in enumerate(text, 1):
-            here = f"{name}:{number}"
+            origin = f"{name}:{number}"
             line = strip_comment(line)
             match = _INCLUDE.fullmatch(line)
             if match is None:
-                lines.append((line, here))
+                lines.append((line, origin))
             else:
-                for included in self._split(match.group(1), here):
-                    lines.extend(self._include(included, here, reading))
+                for included in self._split(match.group(1), origin):
+                    lines.extend(self._include(included, origin, reading))
         return lines
 
     def _include(self, name: str, place: str, reading: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:

@@ -41,9 +41,9 @@ def _lines(config: Config, indent: str, origins: bool) -> list[str]:
 
 def _raw(config: Config, name: str) -> list[str]:
     """The lines of a block as they stand in the files."""
-    found = config.find(name)
-    assert found is not None
-    pieces = [inside_brackets(piece, "[{", ";")[0].text for piece in found[0].pieces(found[1])]
+    definition = config.find(name)
+    assert definition is not None
+    pieces = [inside_brackets(piece, "[{", ";")[0].text for piece in definition[0].pieces(definition[1])]
     return [line for text in pieces for line in text.split("\n") if line.strip()]
 
 

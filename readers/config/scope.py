@@ -84,14 +84,14 @@ class ConfigScope:
         Raises ConfigError for an unbalanced bracket and a record that is not an assignment.
         """
         for record in split_records(source.span if isinstance(source, Source) else source, separator):
-            rest: Span | None = record
-            while rest is not None:
-                rest = self._assign(rest)
+            unread: Span | None = record
+            while unread is not None:
+                unread = self._assign(unread)
 
     def _assign(self, record: Span) -> Span | None:
         """Process one record; return the rest of its line after a closed block, which is the next record."""
         name, value = split_assignment(record)
-        rest = None
+        following = None
         if value is None:
             if not _BARE_NAME.fullmatch(name.text):
                 raise ConfigError(
@@ -101,13 +101,13 @@ class ConfigScope:
             value = Source([("true", record.where)]).span
         elif is_block(value):
             end = find_closing(value, 0) + 1
-            value, rest = value.part(0, end), value.part(end).strip()
+            value, following = value.part(0, end), value.part(end).strip()
         if not name.text or re.search(r"\s", name.text):
             raise ConfigError(f"{record.where}: name {name.text!r}; expected a name without blanks before its value")
         if name.text.lower() == "include":
             raise ConfigError(f"{record.where}: include= within a line; expected it on a line of its own")
         self._set(name.text, value, record.where)
-        return None if rest is None or rest.is_empty else rest
+        return None if following is None or following.is_empty else following
 
     def _set(self, name: str, value: Span, where: str) -> None:
         """Set a name.  A plain value and a block replace each other; CNTK appends a block to the text before it."""
@@ -128,8 +128,8 @@ class ConfigScope:
 
     def is_block(self, name: str) -> bool:
         """Whether the name is set to a block, in this block or an enclosing one."""
-        found = self.find(name)
-        return found is not None and bool(found[0].pieces(found[1]))
+        definition = self.find(name)
+        return definition is not None and bool(definition[0].pieces(definition[1]))
 
     def block_names(self) -> list[str]:
         """Return the names of the blocks that this block itself contains; nothing in them is read."""
@@ -142,8 +142,8 @@ class ConfigScope:
 
     def where(self, name: str | None = None) -> str:
         """Return "file:line" of a name's value; that of the block itself if the name is None or not set."""
-        found = self.find(name) if name else None
-        return found[1].value.where if found else self._where
+        definition = self.find(name) if name else None
+        return definition[1].value.where if definition else self._where
 
     def full_name(self, name: str = "") -> str:
         """Return the name with the names of the enclosing blocks, such as "TIMIT_Train.SGD.maxEpochs"."""
@@ -198,7 +198,7 @@ class ConfigScope:
         if reference is not None:
             scope, target = self._target(reference, value.where, chain)
             return scope.resolve(target, chain)
-        return Source((self._replace(line, place, chain), place) for line, place in value.lines()).span
+        return Source((self._replace(line, origin, chain), origin) for line, origin in value.lines()).span
 
     def substitute(self, text: Source | Span) -> Source:
         """Return text of another language with its `$name$` replaced as seen from this block.
@@ -206,12 +206,12 @@ class ConfigScope:
         Every line keeps its origin.
         """
         span = text.span if isinstance(text, Source) else text
-        return Source((self._replace(line, place, ()), place) for line, place in span.lines())
+        return Source((self._replace(line, origin, ()), origin) for line, origin in span.lines())
 
     def script(self, name: str) -> Source:
         """Return the content of a block for another language (NDL, MEL), with references replaced."""
-        found = self.find(name)
-        pieces = found[0].pieces(found[1]) if found else []
+        definition = self.find(name)
+        pieces = definition[0].pieces(definition[1]) if definition else []
         if not pieces:
             raise ConfigError(
                 f"{self.where(name)}: {self.full_name(name)} is not a block; expected a block with a script"
@@ -242,23 +242,23 @@ class ConfigScope:
         Raises ConfigError if the name is not set (CNTK inserts nothing in nested blocks), and for a cycle of references
         (CNTK does not terminate).
         """
-        found = self.find(reference)
-        if found and chain and found[1] is chain[-1][1] and found[0].parent:
-            found = found[0].parent.find(reference) or found
-        if found is None:
+        definition = self.find(reference)
+        if definition and chain and definition[1] is chain[-1][1] and definition[0].parent:
+            definition = definition[0].parent.find(reference) or definition
+        if definition is None:
             within = f" in {chain[-1][0].full_name(chain[-1][1].name)}" if chain else ""
             raise ConfigError(
                 f"{where}: ${reference}${within} is not set; expected {reference}=... "
                 f"in this or an enclosing block{did_you_mean(reference, self.visible())}"
             )
         for index, (scope, entry) in enumerate(chain):
-            if scope is found[0] and entry is found[1]:
+            if scope is definition[0] and entry is definition[1]:
                 loop = " -> ".join(str(entry) for _, entry in chain[index:])
                 raise ConfigError(
                     f"{entry.value.where}: ${entry.name}$ refers to itself: {loop} -> ${entry.name}$; "
                     "expected references without a cycle"
                 )
-        return found
+        return definition
 
 
 def shorten(text: str, limit: int = 40) -> str:

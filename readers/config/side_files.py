@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
@@ -129,12 +130,12 @@ class SideFiles:
             For a damaged side file.
         """
         directory, name = os.path.split(path)
-        found = directory, name.rpartition(".")[2], kind, period
-        if found not in self._found:
-            self._found[found] = self._look_up(path, kind, period)
-        if not self._found[found].is_detailed and Path(path).is_symlink():
+        group = directory, name.rpartition(".")[2], kind, period
+        if group not in self._found:
+            self._found[group] = self._look_up(path, kind, period)
+        if not self._found[group].is_detailed and Path(path).is_symlink():
             return self.record(os.path.realpath(path), kind, period)
-        return self._found[found]
+        return self._found[group]
 
     def common(self, paths: Sequence[str], kind: str, period: int, listed: str) -> FeatureRecord:
         """Return the record of files for one purpose, with the sample rates of all.
@@ -159,16 +160,17 @@ class SideFiles:
         """
         record = self.record(paths[0], kind, period)
         for path in paths[1:]:
-            found = self.record(path, kind, period)
-            same_rates = replace(record, rates=found.rates)  # audio of several rates is common
-            fault = found.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {listed}")
+            file_record = self.record(path, kind, period)
+            same_rates = replace(record, rates=file_record.rates)  # audio of several rates is common
+            fault = file_record.mismatch(path, same_rates, f"as in {paths[0]}, listed too in {listed}")
             if fault:
                 raise FormatError(fault)
-            record = record.with_rates(found.rates)
+            record = record.with_rates(file_record.rates)
         return record
 
     def _look_up(self, path: str | Path, kind: str, period: int) -> FeatureRecord:
-        header, beside = FeatureRecord.of_header(kind, period), self._beside(side_file(path))
+        header = FeatureRecord.of_header(kind, period)
+        beside = self._beside(side_file(path))
         if beside is not None and beside.extractor:
             return replace(header, extractor=beside.extractor)
         if beside is None or "TARGETKIND" not in header.settings or header.mismatch("", beside, ""):
@@ -182,3 +184,10 @@ class SideFiles:
             except (FileNotFoundError, NotADirectoryError):
                 self._read[path] = None
         return self._read[path]
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    record = read_side_file(path)
+    rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]
+    return [*rates, *record.settings.items()]

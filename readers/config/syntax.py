@@ -44,9 +44,9 @@ class Source:
         self._places: list[str] = []
         texts: list[str] = []
         offset = 0
-        for text, place in lines:
+        for text, origin in lines:
             self._starts.append(offset)
-            self._places.append(place)
+            self._places.append(origin)
             texts.append(text)
             offset += len(text) + 1
         self.text = "\n".join(texts)
@@ -111,7 +111,8 @@ class Span:
 
     def strip(self) -> "Span":
         """Return the span without blanks and newlines at its ends."""
-        text, end = self.source.text, self.end
+        text = self.source.text
+        end = self.end
         while end > self.start and text[end - 1].isspace():
             end -= 1
         word = _NO_BLANK.search(text, self.start, end)
@@ -157,7 +158,8 @@ def find_closing(span: Span, offset: int) -> int:
     nothing reads it, a quote without another one on its line is text.  Raises ConfigError, with the line, for an
     unbalanced or unclosed bracket.
     """
-    text, first = span.source.text, span.start
+    text = span.source.text
+    first = span.start
     stack: list[int] = []
     lone_quote = None
     position = first + offset

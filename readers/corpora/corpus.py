@@ -96,10 +96,10 @@ class Corpus:
     @property
     def speakers(self) -> dict[str, tuple[Utterance, ...]]:
         """The utterances of each speaker, in the order of the speakers' names."""
-        found: dict[str, list[Utterance]] = {}
+        members: dict[str, list[Utterance]] = {}
         for utterance in self.utterances:
-            found.setdefault(utterance.speaker, []).append(utterance)
-        return {speaker: tuple(found[speaker]) for speaker in sorted(found)}
+            members.setdefault(utterance.speaker, []).append(utterance)
+        return {speaker: tuple(members[speaker]) for speaker in sorted(members)}
 
     def seconds(self, utterance: Utterance) -> float:
         """Return the duration of an utterance in seconds.
@@ -128,8 +128,8 @@ def usable_name(name: str, where: str) -> str:
     """
     name = _UNUSABLE.sub("_", canonical(name).strip())
     if not name or len(os.fsencode(name)) > LONGEST_NAME:
-        found = f"a name of {len(os.fsencode(name))} bytes" if name else "an empty name"
-        raise FormatError(f"{where}: {found}; expected a name of 1 to {LONGEST_NAME} bytes")
+        problem = f"a name of {len(os.fsencode(name))} bytes" if name else "an empty name"
+        raise FormatError(f"{where}: {problem}; expected a name of 1 to {LONGEST_NAME} bytes")
     return name
 
 

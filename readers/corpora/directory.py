@@ -8,9 +8,11 @@ recordings  `NAME RECORDING`, of utterances whose audio files the source has giv
 """
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from readers.common.files import write_lines
+from readers.common.report import Figures, extent, rows_of
 from readers.common.text import read_lines
 from readers.corpora.corpus import AudioHeaders, Corpus, Utterance, by_name
 from readers.errors import FormatError
@@ -38,18 +40,18 @@ def write_corpus(corpus: Corpus, directory: str | Path) -> None:
     OSError
     """
     directory = Path(directory)
-    entries = [_entry(one, corpus.headers) for one in corpus.utterances]
+    entries = [_entry(utterance, corpus.headers) for utterance in corpus.utterances]
     (directory / AUDIO).unlink(missing_ok=True)
     write_mlf(
         directory / WORDS,
         (
-            (f"*/{one.name}.lab", [Label(None, None, word) for word in one.words])
-            for one in corpus.utterances
-            if one.words is not None
+            (f"*/{utterance.name}.lab", [Label(None, None, word) for word in utterance.words])
+            for utterance in corpus.utterances
+            if utterance.words is not None
         ),
     )
-    write_lines(directory / SPEAKERS, (f"{one.name} {one.speaker}" for one in corpus.utterances))
-    if named := [f"{one.name} {one.recording}" for one in corpus.utterances if one.recording]:
+    write_lines(directory / SPEAKERS, (f"{utterance.name} {utterance.speaker}" for utterance in corpus.utterances))
+    if named := [f"{utterance.name} {utterance.recording}" for utterance in corpus.utterances if utterance.recording]:
         write_lines(directory / RECORDINGS, named)
     else:
         (directory / RECORDINGS).unlink(missing_ok=True)
@@ -160,3 +162,13 @@ def _read_names(path: Path, what: str) -> dict[str, str]:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `name {what}`, each name once")
         names[fields[0]] = fields[1]
     return names
+
+
+def speakers_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    counts = Counter(row[1] for row in rows_of(path))
+    return [
+        ("utterances", sum(counts.values())),
+        ("speakers", len(counts)),
+        ("utterances of each", extent(counts.values())),
+    ]

@@ -20,7 +20,7 @@ from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.jobs.worker import reason_of
 from readers.common.report import IRREGULAR, RunReport
 from readers.corpora.corpus import Corpus, Utterance
-from readers.corpora.drafts import Progress
+from readers.corpora.corpus_builder import Progress
 from readers.errors import ArgonautError, FormatError
 
 PHONE_SECONDS = 0.03  # of a phone at least: three HMM states of a frame of 10 ms each
@@ -79,10 +79,10 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the facts as values of JSON."""
-        found = dataclasses.asdict(self)
-        found["total"] = self.total._asdict()
-        found["speakers"] = {speaker: share._asdict() for speaker, share in self.speakers.items()}
-        return found
+        facts = dataclasses.asdict(self)
+        facts["total"] = self.total._asdict()
+        facts["speakers"] = {speaker: share._asdict() for speaker, share in self.speakers.items()}
+        return facts
 
     def remarks(self) -> dict[str, str]:
         """Return the facts as short texts, name -> text, for a RunReport."""
@@ -145,27 +145,27 @@ def examine(
     levels: dict[str, _Levels] = {}
     report = RunReport(corpus.report.what, 0, list(corpus.report.lost), dict(corpus.report.remarks))
     all_levels = _all_levels(corpus, runner) if decode else _from_headers(corpus)
-    for number, (utterance, found) in enumerate(zip(corpus.utterances, all_levels, strict=True), 1):
-        if isinstance(found, Exception):
-            report.fail(utterance.name, reason_of(found))
+    for number, (utterance, outcome) in enumerate(zip(corpus.utterances, all_levels, strict=True), 1):
+        if isinstance(outcome, Exception):
+            report.fail(utterance.name, reason_of(outcome))
         else:
-            levels[utterance.name] = found
+            levels[utterance.name] = outcome
         if progress:
             progress(number, len(corpus.utterances))
-    kept = Corpus(tuple(one for one in corpus.utterances if one.name in levels), report, corpus.headers)
-    examination = _examination(kept, levels, phones, guessed or {})
-    report.num_done = len(kept.utterances)
+    readable = Corpus(tuple(entry for entry in corpus.utterances if entry.name in levels), report, corpus.headers)
+    examination = _examination(readable, levels, phones, guessed or {})
+    report.num_done = len(readable.utterances)
     report.remarks |= examination.remarks()
     for kind in ("clipped", "silent", "too_short"):
         report.marked += [(name, kind.replace("_", "-"), text) for name, text in getattr(examination, kind).items()]
     irregular: dict[str, str] = {}  # once for each file
-    for one in kept.utterances:
-        for note in levels[one.name].notes:
-            irregular.setdefault(f"{one.audio}: {note}", one.name)
+    for utterance in readable.utterances:
+        for note in levels[utterance.name].notes:
+            irregular.setdefault(f"{utterance.audio}: {note}", utterance.name)
     report.marked += [(name, IRREGULAR, text) for text, name in irregular.items()]
     report.marked += [(name, "no-transcript", "audio without a transcript") for name in examination.no_transcript]
     report.marked += [(name, "no-words", "an empty transcript") for name in examination.no_words]
-    return kept, examination
+    return readable, examination
 
 
 class _Levels(NamedTuple):
@@ -182,8 +182,10 @@ class _Levels(NamedTuple):
 
 def _from_headers(corpus: Corpus) -> Iterator[_Levels]:
     """Yield what is known of each utterance without decoding."""
-    for one in corpus.utterances:
-        yield _Levels(1, 0, FULL_SCALE, corpus.headers[one.audio].notes if one.audio in corpus.headers else ())
+    for utterance in corpus.utterances:
+        yield _Levels(
+            1, 0, FULL_SCALE, corpus.headers[utterance.audio].notes if utterance.audio in corpus.headers else ()
+        )
 
 
 def _all_levels(corpus: Corpus, runner: Runner | None) -> Iterator["_Levels | Exception"]:
@@ -199,18 +201,21 @@ def levels_of(files: Sequence[tuple[Utterance, AudioHeader]]) -> list["_Levels |
 
     A lack of memory, or of what else another worker may have, is raised.
     """
-    return [_levels(*one) for one in files]
+    return [_levels(utterance, header) for utterance, header in files]
 
 
 def _levels(utterance: Utterance, header: AudioHeader) -> "_Levels | ArgonautError":
     try:
         count = at_full_scale = 0
         notes: list[str] = []
-        lowest, highest, total = np.inf, -np.inf, 0.0
+        lowest = np.inf
+        highest = -np.inf
+        total = 0.0
         for samples in _pieces(utterance, header, notes):
             count += len(samples)
             at_full_scale += int(np.count_nonzero(np.abs(samples) >= FULL_SCALE - 1.5))
-            lowest, highest = min(lowest, float(samples.min())), max(highest, float(samples.max()))
+            lowest = min(lowest, float(samples.min()))
+            highest = max(highest, float(samples.max()))
             total += float(samples.sum(dtype=np.float64))
         mean = total / count
         peak = max(highest - mean, mean - lowest)
@@ -249,29 +254,38 @@ def _examination(
     corpus: Corpus, levels: Mapping[str, _Levels], phones: Mapping[str, int] | None, guessed: Mapping[str, int]
 ) -> Examination:
     counts: Counter[str] = Counter()
-    clipped, silent, too_short = {}, {}, {}
-    for one in corpus.utterances:
-        found, seconds, words = levels[one.name], corpus.seconds(one), one.words or ()
+    clipped = {}
+    silent = {}
+    too_short = {}
+    for utterance in corpus.utterances:
+        level = levels[utterance.name]
+        seconds = corpus.seconds(utterance)
+        words = utterance.words or ()
         counts.update(words)
-        if found.at_full_scale >= max(CLIPPED_SAMPLES, CLIPPED_SHARE * found.samples):
-            clipped[one.name] = f"{found.at_full_scale} of {found.samples} samples at full scale"
-        if found.peak < SILENT_PEAK:
-            silent[one.name] = f"no sample above {found.peak:.0f} of {FULL_SCALE:.0f}"
+        if level.at_full_scale >= max(CLIPPED_SAMPLES, CLIPPED_SHARE * level.samples):
+            clipped[utterance.name] = f"{level.at_full_scale} of {level.samples} samples at full scale"
+        if level.peak < SILENT_PEAK:
+            silent[utterance.name] = f"no sample above {level.peak:.0f} of {FULL_SCALE:.0f}"
         least = sum(1 if phones is None else phones.get(word) or guessed.get(word, 1) for word in words)
         if seconds < PHONE_SECONDS * least:
             unit = "words" if phones is None else "phones"
-            too_short[one.name] = f"{seconds:.2f} s for {least} {unit}; expected at least {PHONE_SECONDS * least:.2f} s"
+            too_short[utterance.name] = (
+                f"{seconds:.2f} s for {least} {unit}; expected at least {PHONE_SECONDS * least:.2f} s"
+            )
     unknown = None if phones is None else {word: count for word, count in counts.most_common() if word not in phones}
     speakers = {name: _share(corpus, members) for name, members in corpus.speakers.items()}
-    headers = [corpus.headers[path] for path in dict.fromkeys(one.audio for one in corpus.utterances)]
+    headers = [corpus.headers[path] for path in dict.fromkeys(utterance.audio for utterance in corpus.utterances)]
     return Examination(
         total=_share(corpus, corpus.utterances),
         speakers=speakers,
         rates=dict(sorted(Counter(header.rate for header in headers).items())),
         channels=dict(sorted(Counter(header.channels for header in headers).items())),
-        no_channel=sum(one.channel is None and corpus.headers[one.audio].channels > 1 for one in corpus.utterances),
-        no_transcript=tuple(one.name for one in corpus.utterances if one.words is None),
-        no_words=tuple(one.name for one in corpus.utterances if one.words == ()),
+        no_channel=sum(
+            utterance.channel is None and corpus.headers[utterance.audio].channels > 1
+            for utterance in corpus.utterances
+        ),
+        no_transcript=tuple(utterance.name for utterance in corpus.utterances if utterance.words is None),
+        no_words=tuple(utterance.name for utterance in corpus.utterances if utterance.words == ()),
         clipped=clipped,
         silent=silent,
         too_short=too_short,
@@ -282,16 +296,16 @@ def _examination(
 
 
 def _share(corpus: Corpus, members: tuple[Utterance, ...]) -> Share:
-    seconds = sum(corpus.seconds(one) for one in members)
-    return Share(len(members), round(seconds, 3), sum(len(one.words or ()) for one in members))
+    seconds = sum(corpus.seconds(utterance) for utterance in members)
+    return Share(len(members), round(seconds, 3), sum(len(utterance.words or ()) for utterance in members))
 
 
 def _better_case(unknown: Mapping[str, int], phones: Mapping[str, int]) -> str | None:
     """Return the case in which most of the unknown words are in the dictionary."""
     changes: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
-    known = {case: sum(change(word) in phones for word in unknown) for case, change in changes.items()}
-    best = max(known, key=lambda case: known[case])
-    return best if known[best] > MOST_KNOWN_BY_CASE * len(unknown) else None
+    known_counts = {case: sum(change(word) in phones for word in unknown) for case, change in changes.items()}
+    best = max(known_counts, key=lambda case: known_counts[case])
+    return best if known_counts[best] > MOST_KNOWN_BY_CASE * len(unknown) else None
 
 
 def _duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
 from readers.common.report import RunReport
 from readers.common.text import read_text
-from readers.corpora.drafts import Draft, part_name, plain_names, reason
+from readers.corpora.corpus_builder import Draft, part_name, plain_names, reason
 from readers.errors import ArgonautError, FormatError
 from readers.results.textgrid import Tier, read_textgrid
 
@@ -39,24 +39,25 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     unreadable: list[Path] = []
     if source.suffix.lower() in AUDIO_SUFFIXES and source.is_file():
-        recordings, texts = [source], _transcript_of(source)
+        recordings = [source]
+        texts = _transcript_of(source)
     else:
         recordings, texts, unreadable = _files(source, report)
     first = {path.with_suffix(""): path for path in reversed(recordings)}
     names = plain_names(first.values())
     used = set()
     for path in recordings:
-        place = path.with_suffix("")
-        name = names[first[place]]
-        if place in used:
+        stem = path.with_suffix("")
+        name = names[first[stem]]
+        if stem in used:
             report.fail(
-                name, f"{path}: the same name as {first[place]}, which is used; expected one recording of each name: "
+                name, f"{path}: the same name as {first[stem]}, which is used; expected one recording of each name: "
                 "remove this one, or rename it and its transcript"
             )  # fmt: skip
             continue
-        used.add(place)
+        used.add(stem)
         speaker = path.stem[:speaker_characters] if speaker_characters else path.parent.name or "speaker"
-        transcript = texts.get(place)
+        transcript = texts.get(stem)
         try:
             if transcript is not None and transcript.suffix.lower() == TEXTGRID:
                 drafts = _textgrid_drafts(transcript, path, name, speaker, bool(speaker_characters))
@@ -72,9 +73,9 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
         if path.with_suffix("") not in used:  # no WAV beside it
             used.add(path.with_suffix(""))
             report.skip(path.stem, f"{path}: {path.suffix} cannot be read; convert it to WAV")
-    for place, transcript in texts.items():
-        if place not in used and not (place.name.lower() in NO_TRANSCRIPTS and transcript.suffix.lower() == ".txt"):
-            report.skip(place.name, f"{transcript}: a transcript without a recording; expected one beside it")
+    for stem, transcript in texts.items():
+        if stem not in used and not (stem.name.lower() in NO_TRANSCRIPTS and transcript.suffix.lower() == ".txt"):
+            report.skip(stem.name, f"{transcript}: a transcript without a recording; expected one beside it")
 
 
 def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain: bool) -> list[Draft]:
@@ -94,15 +95,25 @@ def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain
         speaker = speaker or folder
         # With two channels, the speakers of the first half of the tiers are in the first one, as in MFA.
         side = None if len(speakers) == 1 else int(2 * speakers.index(speaker) >= len(speakers))
-        spoken = [one for one in tier.intervals if one.text.strip()]
+        spoken = [interval for interval in tier.intervals if interval.text.strip()]
         if role == "words" and spoken:
-            text = " ".join(one.text for one in spoken)
+            text = " ".join(interval.text for interval in spoken)
             first, last = (0.0, None) if len(speakers) == 1 else (spoken[0].start, spoken[-1].end)
             drafts.append(Draft(f"{path}:{spoken[0].line}", name, speaker, text, audio, first, last, None, side))
         elif role == "utterances":
             drafts += [
-                Draft(f"{path}:{one.line}", name, speaker, one.text, audio, one.start, one.end, None, side)
-                for one in spoken
+                Draft(
+                    f"{path}:{interval.line}",
+                    name,
+                    speaker,
+                    interval.text,
+                    audio,
+                    interval.start,
+                    interval.end,
+                    None,
+                    side,
+                )
+                for interval in spoken
             ]
     if len(drafts) == 1:
         return drafts
@@ -131,12 +142,12 @@ def _transcript_of(recording: Path) -> dict[Path, Path]:
 
     Raises FormatError without one.
     """
-    place = recording.with_suffix("")
-    beside = {path.suffix.lower(): path for path in sorted(recording.parent.iterdir()) if path.with_suffix("") == place}
+    stem = recording.with_suffix("")
+    beside = {path.suffix.lower(): path for path in sorted(recording.parent.iterdir()) if path.with_suffix("") == stem}
     transcript = next((beside[extension] for extension in TEXTS if extension in beside), None)
     if transcript is None:
-        raise FormatError(f"{recording}: no transcript; expected {place.name}.txt, .lab or .TextGrid beside it")
-    return {place: transcript}
+        raise FormatError(f"{recording}: no transcript; expected {stem.name}.txt, .lab or .TextGrid beside it")
+    return {stem: transcript}
 
 
 def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path], list[Path]]:
@@ -149,7 +160,7 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
     recordings: list[Path] = []
     unreadable: list[Path] = []
     texts: dict[Path, Path] = {}
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
 
     def refused(fault: OSError) -> None:
         report.fail(Path(fault.filename).name, reason(fault))
@@ -160,10 +171,10 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
         except OSError as fault:  # removed in the meantime
             refused(fault)
             continue
-        if (about.st_dev, about.st_ino) in seen:  # a link to a folder above, or a second one to the same
+        if (about.st_dev, about.st_ino) in visited:  # a link to a folder above, or a second one to the same
             folders.clear()
             continue
-        seen.add((about.st_dev, about.st_ino))
+        visited.add((about.st_dev, about.st_ino))
         files += [
             name for name in folders if Path(name).suffix.lower() in (*AUDIO_SUFFIXES, *TEXTS)
         ]  # reported when opened
@@ -176,10 +187,10 @@ def _files(source: Path, report: RunReport) -> tuple[list[Path], dict[Path, Path
             elif extension in UNREADABLE_SUFFIXES:
                 unreadable.append(path)
             elif extension in TEXTS:
-                place = path.with_suffix("")
-                other = texts.get(place)
-                if other is None or TEXTS.index(extension) < TEXTS.index(other.suffix.lower()):
-                    texts[place] = path
+                stem = path.with_suffix("")
+                beside = texts.get(stem)
+                if beside is None or TEXTS.index(extension) < TEXTS.index(beside.suffix.lower()):
+                    texts[stem] = path
     return recordings, texts, unreadable
 
 

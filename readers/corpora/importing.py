@@ -6,8 +6,8 @@ from typing import Literal
 
 from readers.common.report import RunReport
 from readers.corpora.corpus import Corpus
+from readers.corpora.corpus_builder import finish
 from readers.corpora.directory import AUDIO, SPEAKERS, WORDS
-from readers.corpora.drafts import finish
 from readers.corpora.folder import folder_drafts
 from readers.corpora.kaldi import kaldi_drafts
 from readers.corpora.lhotse import lhotse_drafts

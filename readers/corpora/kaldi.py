@@ -17,12 +17,11 @@ from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.common.text import canonical, is_count, is_number, read_lines, to_number
 from readers.corpora.corpus import AudioHeaders, usable_name
-from readers.corpora.drafts import MAX_OVERSHOOT, Draft, audio_path, from_zero, reason
+from readers.corpora.corpus_builder import MAX_OVERSHOOT, Draft, audio_path, from_zero, reason
 from readers.corpora.pipes import way_without
 from readers.errors import FormatError
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 
-TABLES = ("wav.scp", "segments", "text", "utt2spk", "spk2utt", "reco2file_and_channel")
 CHANNELS = {"A": 0, "B": 1, "1": 0, "2": 1}
 _OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 
@@ -105,7 +104,7 @@ def _table(source: Path, name: str) -> dict[str, Row] | None:
     rows: dict[str, Row] = {}
     previous = ""
     for number, line in enumerate(read_lines(path, exact=True), 1):
-        key, *rest = line.split(None, 1)[:2] or [""]
+        key, *values = line.split(None, 1)[:2] or [""]
         where = f"{path}:{number}"
         if not key:
             raise FormatError(f"{where}: an empty line; expected a key on each line")
@@ -115,7 +114,7 @@ def _table(source: Path, name: str) -> dict[str, Row] | None:
             raise FormatError(
                 f"{where}: {key!r} after {previous!r}; expected the keys in order; sort the file with LC_ALL=C sort"
             )
-        value = rest[0].strip() if rest else ""
+        value = values[0].strip() if values else ""
         rows[canonical(key)] = Row(where, value if name == "wav.scp" else canonical(value))
         previous = key
     return rows
@@ -124,8 +123,10 @@ def _table(source: Path, name: str) -> dict[str, Row] | None:
 def _required(source: Path, name: str) -> dict[str, Row]:
     rows = _table(source, name)
     if not rows:
-        found = "missing" if rows is None else "empty"
-        raise FormatError(f"{source / name}: {found}; expected a Kaldi data directory, with wav.scp, text and utt2spk")
+        problem = "missing" if rows is None else "empty"
+        raise FormatError(
+            f"{source / name}: {problem}; expected a Kaldi data directory, with wav.scp, text and utt2spk"
+        )
     return rows
 
 
@@ -159,7 +160,8 @@ def _of_part(segment: Segment, part: AudioPart | None, path: Path, headers: Audi
     if part is None or part.last is None:
         return segment
     rate = headers[path].rate
-    begin, stop = part.first / rate, (part.last + 1) / rate
+    begin = part.first / rate
+    stop = (part.last + 1) / rate
     end = stop if segment.end is None else begin + segment.end
     if begin + segment.start >= stop or end > stop + MAX_OVERSHOOT:
         raise FormatError(
@@ -191,7 +193,7 @@ def _segments(source: Path, recordings: dict[str, Recording]) -> dict[str, tuple
     rows = _table(source, "segments")
     if rows is None:
         return {key: (recording.where, Segment(key)) for key, recording in recordings.items()}
-    found = {}
+    segments = {}
     for key, (where, value) in rows.items():
         fields = value.split()
         numbers = [to_number(field) for field in fields[1:3] if is_number(field)]
@@ -203,8 +205,8 @@ def _segments(source: Path, recordings: dict[str, Recording]) -> dict[str, tuple
         if start < 0 or (end != -1 and end <= start):
             raise FormatError(f"{where}: from {fields[1]} to {fields[2]} s; expected times from 0, the start first")
         channel = int(fields[3]) if len(fields) == 4 else None
-        found[key] = (where, Segment(fields[0], start, None if end == -1 else end, channel))
-    return found
+        segments[key] = (where, Segment(fields[0], start, None if end == -1 else end, channel))
+    return segments
 
 
 def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[str, str]:
@@ -215,12 +217,14 @@ def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[st
         raise FormatError(f"{source / 'utt2spk'}: missing; expected the speaker of each utterance")
     by_list: dict[str, tuple[str, str]] = {}
     for speaker, row in (lists or {}).items():
-        for one in row.value.split():
-            if one in by_list:
-                raise FormatError(f"{row.where}: {one!r} is already at {by_list[one][1]}; expected each utterance once")
-            if rows is not None and one not in rows:
-                raise FormatError(f"{row.where}: {one!r} is not in utt2spk; expected the same utterances in both")
-            by_list[one] = (speaker, row.where)
+        for utterance in row.value.split():
+            if utterance in by_list:
+                raise FormatError(
+                    f"{row.where}: {utterance!r} is already at {by_list[utterance][1]}; expected each utterance once"
+                )
+            if rows is not None and utterance not in rows:
+                raise FormatError(f"{row.where}: {utterance!r} is not in utt2spk; expected the same utterances in both")
+            by_list[utterance] = (speaker, row.where)
     if rows is None:
         speakers = {utterance: speaker for utterance, (speaker, _) in by_list.items()}
     else:
@@ -230,9 +234,9 @@ def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[st
                 raise FormatError(f"{where}: speaker {value[:60]!r}; expected `utterance speaker`")
             speakers[key] = value
             if lists is not None and by_list.get(key, ("",))[0] != value:
-                other = by_list[key][1] if key in by_list else source / "spk2utt"
+                where_listed = by_list[key][1] if key in by_list else source / "spk2utt"
                 raise FormatError(
-                    f"{where}: {key!r} is of speaker {value!r}, but not in {other}; expected the same in both"
+                    f"{where}: {key!r} is of speaker {value!r}, but not in {where_listed}; expected the same in both"
                 )
     for key, (where, _) in segments.items():
         if key not in speakers:
@@ -242,10 +246,10 @@ def _speakers(source: Path, segments: dict[str, tuple[str, Segment]]) -> dict[st
 
 def _channels(source: Path) -> dict[str, int]:
     """Return the channel of each recording that reco2file_and_channel names."""
-    found = {}
+    channels = {}
     for key, (where, value) in (_table(source, "reco2file_and_channel") or {}).items():
         fields = value.split()
         if len(fields) != 2 or fields[1] not in CHANNELS:
             raise FormatError(f"{where}: {value[:60]!r}; expected `recording file channel`, with channel A, B, 1 or 2")
-        found[key] = CHANNELS[fields[1]]
-    return found
+        channels[key] = CHANNELS[fields[1]]
+    return channels

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from readers.common.report import RunReport
 from readers.common.text import read_lines
-from readers.corpora.drafts import Draft, audio_path
+from readers.corpora.corpus_builder import Draft, audio_path
 from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 
@@ -48,12 +48,13 @@ def lhotse_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
                 f"{where}: recording {recording_id[:60]!r} is not in {recordings_path}; expected one of it"
             )
         used.add(recording_id)
-        start, duration = _number(item, "start", where), _number(item, "duration", where)
-        place = _place(item, where, recordings[recording_id])
-        if place is None:
+        start = _number(item, "start", where)
+        duration = _number(item, "duration", where)
+        location = _place(item, where, recordings[recording_id])
+        if location is None:
             report.fail(identity, f"{where}: channels in different files; expected channels of one file")
             continue
-        path, side = place
+        path, side = location
         files = [file for file, _ in recordings[recording_id].files.values()]
         yield Draft(
             where,
@@ -75,15 +76,17 @@ def _pair(source: Path) -> tuple[Path, Path]:
     """Return the manifests of recordings and supervisions."""
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     if source.is_dir():
-        found = sorted(one for one in source.iterdir() if one.name.endswith(ENDINGS) and "supervisions" in one.name)
-        if len(found) != 1:
-            names = f": {', '.join(one.name for one in found[:3])}" if found else ""
-            way = "name one of them instead of the directory" if found else _CUTS
+        manifests = sorted(
+            path for path in source.iterdir() if path.name.endswith(ENDINGS) and "supervisions" in path.name
+        )
+        if len(manifests) != 1:
+            names = f": {', '.join(path.name for path in manifests[:3])}" if manifests else ""
+            way = "name one of them instead of the directory" if manifests else _CUTS
             raise FormatError(
-                f"{source}: {len(found)} manifests of supervisions{names}; expected one, such as "
+                f"{source}: {len(manifests)} manifests of supervisions{names}; expected one, such as "
                 f"supervisions.jsonl.gz; {way}"
             )
-        supervisions = found[0]
+        supervisions = manifests[0]
     else:
         source.stat()
         supervisions = source
@@ -91,7 +94,9 @@ def _pair(source: Path) -> tuple[Path, Path]:
             raise FormatError(f"{source}: expected a manifest of supervisions, such as supervisions.jsonl.gz; {_CUTS}")
     name = supervisions.name.replace("supervisions", "recordings")
     base = name.removesuffix(".gz")
-    recordings = next((one for one in (base, f"{base}.gz") if (supervisions.parent / one).exists()), None)
+    recordings = next(
+        (candidate for candidate in (base, f"{base}.gz") if (supervisions.parent / candidate).exists()), None
+    )
     if recordings is None:
         raise FormatError(f"{supervisions.parent / name}: missing; expected the recordings of {supervisions.name}")
     return supervisions.parent / recordings, supervisions
@@ -113,7 +118,7 @@ def _files(item: dict[str, Any], where: str, base: Path) -> dict[int, tuple[Path
     if item.get("transforms"):
         raise FormatError(f"{where}: a recording with transforms; expected audio as it is; save it with lhotse first")
     sources = item.get("sources")
-    if not isinstance(sources, list) or not sources or not all(isinstance(one, dict) for one in sources):
+    if not isinstance(sources, list) or not sources or not all(isinstance(entry, dict) for entry in sources):
         raise FormatError(f"{where}: no list of sources; expected one of type file")
     files: dict[int, tuple[Path, int]] = {}
     for source in sources:
@@ -124,7 +129,7 @@ def _files(item: dict[str, Any], where: str, base: Path) -> dict[int, tuple[Path
                 f"{where}: a source of type {str(kind)[:40]!r}, which {way}; expected type file; store the audio so"
             )
         channels = source.get("channels")
-        if not isinstance(channels, list) or not channels or not all(type(one) is int for one in channels):
+        if not isinstance(channels, list) or not channels or not all(type(channel) is int for channel in channels):
             raise FormatError(f"{where}: channels {channels!r:.40}; expected a list of numbers")
         path = audio_path(_text(source, "source", where), base, where, also_here=True)
         files.update((channel, (path, position)) for position, channel in enumerate(channels))
@@ -135,10 +140,10 @@ def _place(item: dict[str, Any], where: str, recording: Recording) -> tuple[Path
     """Return the file of a supervision and the channel in it, None for all its channels; None for several files."""
     channel = item.get("channel", item.get("channel_id", 0))
     channels = channel if isinstance(channel, list) else [channel]
-    if not channels or any(type(one) is not int or one not in recording.files for one in channels):
-        known = ", ".join(map(str, sorted(recording.files)))
-        raise FormatError(f"{where}: channel {channel!r:.40}; expected one of the recording: {known}")
-    if len({recording.files[one][0] for one in channels}) > 1:
+    if not channels or any(type(number) is not int or number not in recording.files for number in channels):
+        expected = ", ".join(map(str, sorted(recording.files)))
+        raise FormatError(f"{where}: channel {channel!r:.40}; expected one of the recording: {expected}")
+    if len({recording.files[number][0] for number in channels}) > 1:
         return None
     path, position = recording.files[channels[0]]
     return path, position if len(channels) == 1 else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.audio.header import AudioHeader, read_audio_header
-from readers.corpora.drafts import audio_path
+from readers.corpora.corpus_builder import audio_path
 from readers.errors import ArgonautError
 
 _AUDIO_WORD = re.compile(r"\S+\.(?:wav|flac|ogg|opus|mp3|sph|aiff?)(?!\S)", re.IGNORECASE)
@@ -109,11 +109,11 @@ def _selection(command: str) -> Selection | None:
             return None
         values += [item for match in pattern.finditer(command) for item in match.groupdict().items() if item[1]]
         command = pattern.sub(" ", command)
-    found = dict(values)
-    if _CHANGE.search(command) or len(found) < len(values) or found.keys() >= {"number", "channel"}:
+    chosen = dict(values)
+    if _CHANGE.search(command) or len(chosen) < len(values) or chosen.keys() >= {"number", "channel"}:
         return None
-    start, end, length = (_seconds(found.get(name)) for name in ("start", "end", "length"))
-    first, last, number, channel = (int(found[name]) if name in found else None for name in
+    start, end, length = (_seconds(chosen.get(name)) for name in ("start", "end", "length"))
+    first, last, number, channel = (int(chosen[name]) if name in chosen else None for name in
                                     ("first", "last", "number", "channel"))  # fmt: skip
     return Selection(
         start,

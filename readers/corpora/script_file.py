@@ -10,8 +10,8 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.corpora.corpus import AudioHeaders
+from readers.corpora.corpus_builder import Draft, audio_path, plain_names, reason
 from readers.corpora.directory import place_in_file
-from readers.corpora.drafts import Draft, audio_path, plain_names, reason
 from readers.errors import ArgonautError, FormatError
 from readers.htk.mlf import MLF, Label, read_mlf
 from readers.htk.scp import read_scp
@@ -32,9 +32,11 @@ def script_file_drafts(
     """
     entries = read_scp(source, expand=False, channels=True)
     paths = [audio_path(_first_file(entry.path), source.parent, entry.where, also_here=True) for entry in entries]
-    names, headers = plain_names(paths), AudioHeaders()
+    names = plain_names(paths)
+    headers = AudioHeaders()
     transcripts = MLF() if words is None else read_mlf(words)
-    keys, level = keys_of_names(transcripts), level_of_words(transcripts, words)
+    keys = keys_of_names(transcripts)
+    level = level_of_words(transcripts, words)
     for entry, path in zip(entries, paths):
         name = names[path] if entry.logical == entry.path else entry.key.replace("/", "_")
         labels = transcripts[keys[name]] if name in keys else None
@@ -65,7 +67,9 @@ def level_of_words(labels: MLF, path: Path | None) -> int:
     The labels are words, or `start end phone score word`, or `start end state score phone score word`.
     Raises FormatError for a state alignment without words.
     """
-    level, state, has_words = 0, "", False
+    level = 0
+    state = ""
+    has_words = False
     for _, entry in labels.items():
         level = max([level, *(len(label.aux) for label in entry)])
         state = state or (entry[0].name if entry else "")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.common.text import is_number, read_text, to_number
-from readers.corpora.drafts import Draft, audio_path, part_name, plain_names
+from readers.corpora.corpus_builder import Draft, audio_path, part_name, plain_names
 from readers.corpora.json_lines import json_objects
 from readers.errors import FormatError
 
@@ -83,14 +83,14 @@ def _columns(header: list[str], where: str) -> dict[str, int]:
     """Return the position of each kind of column."""
     names = [name.strip().lower() for name in header]
     places: dict[str, int] = {}
-    for kind, known in COLUMNS.items():
-        found = [at for at, name in enumerate(names) if name in known]
-        exact = [at for at in found if names[at] == kind]
-        if len(exact or found) > 1:
-            both = " and ".join(repr(header[at]) for at in (exact or found)[:2])
-            raise FormatError(f"{where}: columns {both}; expected one with the {kind}")
-        if found:
-            places[kind] = (exact or found)[0]
+    for kind, aliases in COLUMNS.items():
+        positions = [at for at, name in enumerate(names) if name in aliases]
+        exact = [at for at in positions if names[at] == kind]
+        if len(exact or positions) > 1:
+            ambiguous = " and ".join(repr(header[at]) for at in (exact or positions)[:2])
+            raise FormatError(f"{where}: columns {ambiguous}; expected one with the {kind}")
+        if positions:
+            places[kind] = (exact or positions)[0]
     if "path" not in places:
         shown = ", ".join(repr(name[:30]) for name in header[:6]) or "none"
         raise FormatError(
@@ -179,9 +179,10 @@ def _audio(text: str, base: Path, where: str) -> Path:
     path = audio_path(text, base, where)
     if os.path.exists(path):  # noqa: PTH110  (no error for long names)
         return path
-    places = [place for place in (base / CLIPS / text, base / WAVS / f"{text}.wav") if os.path.isdir(place.parent)]  # noqa: PTH112
+    candidates = (base / CLIPS / text, base / WAVS / f"{text}.wav")
+    usual = [candidate for candidate in candidates if os.path.isdir(candidate.parent)]  # noqa: PTH112
     # Of a file that is nowhere, the place where the corpus keeps the others.
-    return Path(os.path.abspath(next(filter(os.path.exists, places), [*places, path][0])))  # noqa: PTH100
+    return Path(os.path.abspath(next(filter(os.path.exists, usual), [*usual, path][0])))  # noqa: PTH100
 
 
 def _time(row: dict[str, str], kind: str, where: str) -> float | None:

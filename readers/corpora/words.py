@@ -51,7 +51,8 @@ class WordForms:
             raise ConfigError(f"case {case!r}; expected {', '.join(CASES)}")
         if punctuation not in PUNCTUATION:
             raise ConfigError(f"punctuation {punctuation!r}; expected {', '.join(PUNCTUATION)}")
-        self.case, self.punctuation = case, punctuation
+        self.case = case
+        self.punctuation = punctuation
         # Sets have the words of dictionaries, which are canonical, and may answer for more than they list (InCase).
         self.known = known if isinstance(known, Set) else frozenset(map(canonical, known))
 
@@ -62,14 +63,14 @@ class WordForms:
         if self.punctuation == "keep":
             return tuple(tokens)
         words: list[str] = []
-        others: list[str] = []  # since the last word that is known in spite of its brackets
+        plain_tokens: list[str] = []  # since the last word that is known in spite of its brackets
         for token in tokens:
             if _BRACKET.search(token) and token in self.known:
-                words += [*self._plain_words(others), token]
-                others = []
+                words += [*self._plain_words(plain_tokens), token]
+                plain_tokens = []
             else:
-                others.append(token)
-        return (*words, *self._plain_words(others))
+                plain_tokens.append(token)
+        return (*words, *self._plain_words(plain_tokens))
 
     def _plain_words(self, tokens: Sequence[str]) -> list[str]:
         """Return the words of tokens, of which several may be in brackets together."""

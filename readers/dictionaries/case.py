@@ -45,7 +45,8 @@ class InCase(Set[str]):
     """
 
     def __init__(self, words: Collection[str], case: str):
-        self._words, self._change = words, CASES[case]
+        self._words = words
+        self._change = CASES[case]
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._change(word) in self._words

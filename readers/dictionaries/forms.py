@@ -11,11 +11,13 @@ three of silence, which are not used.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
@@ -113,8 +115,8 @@ def read_dictionary_lines(path: str | Path | FilePart, form: str = "auto") -> li
 
 
 def _parse_cmu(line: str, where: str) -> Pronunciation | None:
-    found = split_cmu_line(line)
-    return None if found is None else _parse_plain(*found, where)
+    fields = split_cmu_line(line)
+    return None if fields is None else _parse_plain(*fields, where)
 
 
 def _parse_kaldi(line: str, where: str) -> Pronunciation:
@@ -123,12 +125,12 @@ def _parse_kaldi(line: str, where: str) -> Pronunciation:
 
 
 def _parse_mfa(line: str, where: str) -> Pronunciation:
-    word, tab, rest = line.partition("\t")
+    word, tab, phones = line.partition("\t")
     if not tab:
         return _parse_kaldi(line, where)
     if not word.strip():
         raise FormatError(f"{where}: no word before the tab; expected one")
-    return _parse_plain(word.strip(), rest.split(), where)
+    return _parse_plain(word.strip(), phones.split(), where)
 
 
 def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
@@ -138,7 +140,8 @@ def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
             f"{where}: {len(numbers)} numbers after {word!r}; expected none, a probability, or a probability and "
             f"{NUM_SILENCE_NUMBERS} numbers of silence"
         )
-    probability, phones = numbers[0] if numbers else None, fields[len(numbers) :]
+    probability = numbers[0] if numbers else None
+    phones = fields[len(numbers) :]
     if probability is not None and not 0 < float(probability) <= 1:
         raise FormatError(f"{where}: probability {probability} of {word!r}; expected more than 0 and at most 1")
     if not phones:
@@ -160,3 +163,17 @@ _PARSERS: dict[str, Callable[[str, str], Pronunciation | None]] = {
     "kaldi": _parse_kaldi,
     "mfa": _parse_mfa,
 }
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_any_dictionary(path)
+    phones = {phone for entry in entries for phone in entry.phones}
+    words = Counter(entry.word for entry in entries)
+    return [
+        ("words", f"{len(words)}, {sum(n > 1 for n in words.values())} of them with several pronunciations"),
+        ("entries", f"{len(entries)} pronunciations"),
+        ("phones", f"{len(phones)}: {' '.join(sorted(phones)[:12])}" + (" ..." if len(phones) > 12 else "")),
+        ("probability", f"given for {sum(entry.probability is not None for entry in entries)}"),
+        ("output", f"given for {sum(entry.output is not None for entry in entries)}"),
+    ]

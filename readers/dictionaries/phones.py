@@ -82,8 +82,8 @@ def change_phones(
         phones = tuple(new for phone in entry.phones for new in change(phone))
         key = entry._replace(phones=phones, probability=None)
         count += key in merged
-        known = merged.get(key, entry.probability)
-        merged[key] = max(known, entry.probability, key=lambda p: math.inf if p is None else p)
+        merged_probability = merged.get(key, entry.probability)
+        merged[key] = max(merged_probability, entry.probability, key=lambda p: math.inf if p is None else p)
     return [key._replace(probability=probability) for key, probability in merged.items()], count
 
 

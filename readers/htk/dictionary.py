@@ -108,7 +108,8 @@ def collect_pronunciations(
             on_fault(fault)
             num_faults += 1
             continue
-        lines_of[identity], probabilities[identity] = number, entry.probability
+        lines_of[identity] = number
+        probabilities[identity] = entry.probability
         pronunciations.append(entry)
         if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
             unclear.append(entry)
@@ -145,7 +146,8 @@ def parse_line(line: str, where: str) -> Pronunciation:
         line, output = _take_output(line, where)
         fields = split_fields(line, where)
     else:
-        output, fields = None, [(field, False) for field in line.split()]
+        output = None
+        fields = [(field, False) for field in line.split()]
     if not fields:
         raise FormatError(f"{where}: no word before the output symbol; expected one")
     if not all(field for field, _ in fields):

@@ -90,9 +90,11 @@ def read_edit_script(path: str | Path) -> EditScript:
     ----------
     HTK Book 3.4, section 10.5 and reference section of HHEd.
     """
-    tokens, script = Tokens(path), EditScript()
+    tokens = Tokens(path)
+    script = EditScript()
     while tokens.next:
-        line, command = tokens.line, tokens.next
+        line = tokens.line
+        command = tokens.next
         if command == "QS":
             tokens.add_question(script.questions)
             continue

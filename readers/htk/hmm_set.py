@@ -220,7 +220,9 @@ def left_to_right(stays: Sequence[float], macro: str | None = None, skip: float 
     """
     size = len(stays) + 2
     matrix = np.zeros((size, size))
-    matrix[0, 1], matrix[0, -1] = 1 - skip, skip
+    matrix[0, 1] = 1 - skip
+    matrix[0, -1] = skip
     for i, stay in enumerate(stays, start=1):
-        matrix[i, i], matrix[i, i + 1] = stay, 1 - stay
+        matrix[i, i] = stay
+        matrix[i, i + 1] = 1 - stay
     return TransitionMatrix(matrix, macro)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures
 from readers.common.text import is_closed, is_count, is_number, read_lines, to_numbers, unescape
 from readers.errors import FormatError
 from readers.htk.hmm_set import (
@@ -88,7 +89,9 @@ class _Parser:
     """Recursive descent over the tokens of one file; each method parses the part after which it is named."""
 
     def __init__(self, path: str | Path, hmm_set: HmmSet):
-        self.path, self.set, self.at = path, hmm_set, 0
+        self.path = path
+        self.set = hmm_set
+        self.at = 0
         self.tokens: list[str] = []
         self.lines: list[int] = []
         for number, line in enumerate(read_lines(path), 1):
@@ -191,7 +194,8 @@ class _Parser:
         if self.next[:1] == ":":
             raise self.fault("a binary file", "text; HHEd without -B writes it")
         while self.next:
-            begin, token = self.at, self.take()
+            begin = self.at
+            token = self.take()
             if token == "~o":
                 self.options()
             elif token[0] == "~" and token[1:] in MACRO_KINDS:
@@ -219,36 +223,43 @@ class _Parser:
 
     def options(self) -> None:
         """Parse global options up to the first token that is not one."""
-        found: dict[str, Any] = {}
+        parsed: dict[str, Any] = {}
         key: str
         value: object
         while self.next[:1] == "<" and self.next not in ("<BEGINHMM>", "<NUMSTATES>"):
-            begin, token = self.at, self.take()
+            begin = self.at
+            token = self.take()
             if token == "<STREAMINFO>":
                 num_streams = self.count("number of streams", 1, 50)
-                key, value = "stream_widths", tuple(self.count("stream width") for _ in range(num_streams))
+                key = "stream_widths"
+                value = tuple(self.count("stream width") for _ in range(num_streams))
             elif token == "<VECSIZE>":
-                key, value = "vector_size", self.count("vector size")
+                key = "vector_size"
+                value = self.count("vector size")
             elif token == "<HMMSETID>":
-                key, value = "name", unescape(self.take().strip("\"'"))
+                key = "name"
+                value = unescape(self.take().strip("\"'"))
             elif token in DURATIONS:
-                key, value = "duration", token[1:-1]
+                key = "duration"
+                value = token[1:-1]
             elif token in COVARIANCES:
-                key, value = "covariance", token[1:-1]
+                key = "covariance"
+                value = token[1:-1]
             elif token[1:-1].split("_")[0] in BASE_KINDS:
-                key, value = "kind", token[1:-1]
+                key = "kind"
+                value = token[1:-1]
             else:
                 raise self.fault(
                     f"option {token}", "<STREAMINFO>, <VECSIZE>, a kind such as <MFCC_D_A_0>, <NULLD>, <DIAGC>", begin
                 )
-            known = getattr(self.set.options, key) or found.get(key)
-            if known and known != value:
-                raise self.fault(f"option {token} gives {value} after {known}", "one value for the whole set", begin)
-            found[key] = value
+            earlier = getattr(self.set.options, key) or parsed.get(key)
+            if earlier and earlier != value:
+                raise self.fault(f"option {token} gives {value} after {earlier}", "one value for the whole set", begin)
+            parsed[key] = value
         for key, bad, good in (("duration", DURATIONS[1:], "<NULLD>"), ("covariance", COVARIANCES[1:], "<DIAGC>")):
-            if f"<{found.get(key)}>" in bad:
-                raise self.fault(f"option <{found[key]}>, which is not supported", good, begin)
-        self.set.options = HmmOptions(**{**vars(self.set.options), **found})
+            if f"<{parsed.get(key)}>" in bad:
+                raise self.fault(f"option <{parsed[key]}>, which is not supported", good, begin)
+        self.set.options = HmmOptions(**{**vars(self.set.options), **parsed})
         options = self.set.options
         if options.vector_size and options.stream_widths and sum(options.stream_widths) != options.vector_size:
             raise self.fault(f"streams of {options.stream_widths} values", f"{options.vector_size} in all", begin)
@@ -264,13 +275,13 @@ class _Parser:
         states: dict[int, HmmState] = {}  # by place
         while self.next == "<STATE>":
             self.at += 1
-            place = self.count("state", 2, num_states - 1)
-            if place in states:
-                raise self.fault(f"state {place} of model {name!r} is defined twice", "each state once", self.at - 1)
-            states[place] = self.reference("s") if self.next == "~s" else self.state_body(None)
-        for place in range(2, num_states):
-            if place not in states:
-                raise self.fault(f"{self.shown()}, but no state {place} of model {name!r}", "<STATE>")
+            index = self.count("state", 2, num_states - 1)
+            if index in states:
+                raise self.fault(f"state {index} of model {name!r} is defined twice", "each state once", self.at - 1)
+            states[index] = self.reference("s") if self.next == "~s" else self.state_body(None)
+        for index in range(2, num_states):
+            if index not in states:
+                raise self.fault(f"{self.shown()}, but no state {index} of model {name!r}", "<STATE>")
         begin = self.at
         transitions = self.reference("t") if self.next == "~t" else self.transitions_body(None)
         if transitions.matrix.shape[0] != num_states:
@@ -281,7 +292,7 @@ class _Parser:
             )
         self.refuse_other_kinds()
         self.require("<ENDHMM>")
-        return Hmm(name, tuple(states[place] for place in range(2, num_states)), transitions, where)
+        return Hmm(name, tuple(states[number] for number in range(2, num_states)), transitions, where)
 
     def state_body(self, macro: str | None) -> HmmState:
         num_streams = len(self.set.options.stream_widths) or 1
@@ -326,15 +337,18 @@ class _Parser:
             self.at += 1
             limit = self.count("number of components")
         begin = self.at
-        weights, components, seen = [], [], set()
+        weights = []
+        components = []
+        indices = set()
         if self.next != "<MIXTURE>":
-            weights, components = [1.0], [self.component()]
+            weights = [1.0]
+            components = [self.component()]
         while self.next == "<MIXTURE>":
             self.at += 1
             index = self.count("component", 1, limit)
-            if index in seen:
+            if index in indices:
                 raise self.fault(f"component {index} is defined twice", "each component once", self.at - 1)
-            seen.add(index)
+            indices.add(index)
             weights.append(self.number("weight"))
             components.append(self.component())
         if min(weights) < 0 or abs(sum(weights) - 1) > TOLERANCE:
@@ -387,3 +401,20 @@ class _Parser:
         if sums[-1] or matrix[:, 0].any():
             raise self.fault("transitions out of the last state or into the first", "none", begin)
         return TransitionMatrix(matrix, macro)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    from readers.htk.hmm_set import MACRO_KINDS
+
+    hmm_set = read_mmf(path)
+    options = hmm_set.options
+    shared = [f"{len(parts)} {MACRO_KINDS[kind]}" for kind, parts in hmm_set.macros.items() if kind != "h" and parts]
+    tees = [name for name, hmm in hmm_set.hmms.items() if hmm.is_tee]
+    return [
+        ("models", len(hmm_set.hmms)),
+        ("shared", ", ".join(shared) or "nothing"),
+        ("frames", f"{options.vector_size or 'size not given'}, {options.kind or 'kind not given'}"),
+        *([("T-models", " ".join(tees))] if tees else []),
+        ("+names", " ".join(hmm_set.hmms)),
+    ]

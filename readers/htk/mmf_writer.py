@@ -59,7 +59,8 @@ def _lines(hmm_set: HmmSet, path: str | Path) -> Iterator[str]:
 
 class _Writer:
     def __init__(self, hmm_set: HmmSet, path: str | Path):
-        self.set, self.path = hmm_set, path
+        self.set = hmm_set
+        self.path = path
 
     def options(self, options: HmmOptions) -> Iterator[str]:
         if options.name:
@@ -97,8 +98,8 @@ class _Writer:
     def hmm(self, hmm: Hmm) -> Iterator[str]:
         yield "<BEGINHMM>"
         yield f"<NUMSTATES> {hmm.num_states}"
-        for place, state in enumerate(hmm.states, start=2):
-            yield f"<STATE> {place}"
+        for index, state in enumerate(hmm.states, start=2):
+            yield f"<STATE> {index}"
             yield from self.refer("s", state) or self.state(state)
         yield from self.refer("t", hmm.transitions) or self.transitions(hmm.transitions)
         yield "<ENDHMM>"

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -318,7 +319,8 @@ def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
     As in CNTK, the byte order is the one that makes the period smaller.  For a period that reads the same in both
     orders, such as 0, the size of the file decides.
     """
-    big, little = struct.unpack(">iIHH", raw), struct.unpack("<iIHH", raw)
+    big = struct.unpack(">iIHH", raw)
+    little = struct.unpack("<iIHH", raw)
     if big[1] != little[1]:
         order = ">" if big[1] < little[1] else "<"
     else:
@@ -327,7 +329,8 @@ def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
 
 
 def _read_frames(file: FileIO, header: HTKHeader, start: int, count: int, path: str | Path) -> npt.NDArray[np.float32]:
-    dim, order = header.dim, header.byte_order
+    dim = header.dim
+    order = header.byte_order
     file.seek(header.data_offset + start * header.sample_size)
     if not header.is_short:
         return _read_array(file, (count, dim), "f4", order, path).T
@@ -363,13 +366,13 @@ def _check_checksum(file: FileIO, header: HTKHeader, path: str | Path) -> None:
     first = header.data_offset - (COMPRESSION_FRAMES * header.sample_size if header.kind & HAS_C else 0)
     file.seek(first)
     computed = 0
-    left = size - 2 - first
-    while left > 0:
-        chunk = file.read(min(left, 1 << 24))
+    num_unread = size - 2 - first
+    while num_unread > 0:
+        chunk = file.read(min(num_unread, 1 << 24))
         if not chunk or len(chunk) % 2:
-            raise FormatError(f"{path}: ended while being read; expected {left} bytes more")
+            raise FormatError(f"{path}: ended while being read; expected {num_unread} bytes more")
         computed = checksum(chunk, header.byte_order, computed)
-        left -= len(chunk)
+        num_unread -= len(chunk)
     (stored,) = struct.unpack(header.byte_order + "H", file.read(2))
     if stored != computed:
         raise FormatError(
@@ -379,7 +382,8 @@ def _check_checksum(file: FileIO, header: HTKHeader, path: str | Path) -> None:
 
 def _encode(path: str | Path, frames: npt.NDArray[np.floating], kind: int, order: str) -> tuple[list[bytes], int, int]:
     """Return (parts of the body, bytes per frame, extra frames to count) for frames (dim, T) of this kind."""
-    dim, base = frames.shape[0], kind & BASE_MASK
+    dim = frames.shape[0]
+    base = kind & BASE_MASK
     if not kind & HAS_C and base not in SHORT_KINDS:
         return [frames.T.astype(order + "f4").tobytes()], 4 * dim, 0
     if not np.isfinite(frames).all():
@@ -398,3 +402,38 @@ def _encode(path: str | Path, frames: npt.NDArray[np.floating], kind: int, order
             + f" in kind {kind_name(kind)}"
         )
     return [values.T.astype(order + "i2").tobytes()], 2 * dim, 0
+
+
+class FrameRange(Protocol):
+    """Frames of an HTK parameter file, as those of an utterance: first and last one, None for the whole file."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
+
+
+def read_features(utterance: FrameRange) -> tuple[np.ndarray, str, int]:
+    """Return features (d, T) float32, their kind and period.  Raises ShapeError unless there are some, all finite."""
+    file = read_htk(utterance.path, utterance.start or 0, utterance.end)
+    check_frames(file.frames, utterance)
+    return file.frames, kind_name(file.kind & ~(HAS_C | HAS_K)), file.period
+
+
+def check_frames(frames: np.ndarray, utterance: FrameRange) -> None:
+    """Raise ShapeError unless there are frames (d, T), all finite."""
+    if not frames.shape[1]:
+        raise ShapeError(f"{utterance.path}: no frames; expected at least one")
+    if not np.isfinite(frames).all():
+        bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0]) + (utterance.start or 0)
+        raise ShapeError(f"{utterance.path}: frame {bad} has a value that is infinite or NaN; expected finite values")
+
+
+def unlike(form: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
+    """Return how forms of features (kind, values of a frame, ticks from frame to frame) differ, for a message."""
+    here, there = (f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (form, expected))
+    return f"{here}; expected {there}"

@@ -118,12 +118,13 @@ def read_scp(
     """
     prefix = prefix.replace("\\", "/").rstrip("/") if prefix else ""
     directory = posixpath.dirname(os.fspath(path).replace(os.sep, "/")) or "."
-    source, folder = f"{path}", directory if expand else None
+    source = f"{path}"
+    folder = directory if expand else None
     parse = partial(_parse_entry, source=source, prefix=prefix, directory=folder, channels=channels)
     entries: ParsedLines[ScpEntry] = ParsedLines(read_text_bytes(path, exact=True), parse)
-    for place, number, line in entries.lines():
-        if number == 1 and (found := _other_kind(line)):  # otherwise each line would be reported as a missing file
-            fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
+    for position, number, line in entries.lines():
+        if number == 1 and (problem := _other_kind(line)):  # otherwise each line would be reported as a missing file
+            fault = FormatError(f"{path}:1: {problem}; expected lines path, name=path or name=path[first,last]")
             if on_fault is None:
                 raise fault
             on_fault(fault)
@@ -135,7 +136,7 @@ def read_scp(
                 raise
             on_fault(fault)
         else:
-            entries.append(place, number)
+            entries.append(position, number)
     return entries
 
 
@@ -155,7 +156,8 @@ def _parse_entry(
     name = line[: extent.start()] if extent else line
     logical, equals, physical = name.partition("=")
     if not (equals and logical):
-        logical, physical = "", name
+        logical = ""
+        physical = name
     malformed = line.endswith("]") and extent is None and _ends_in_range(line[:-1])
     if malformed or (extent is not None and extent[3] is not None and not channels):
         raise FormatError(
@@ -230,9 +232,9 @@ def read_pairs(path: str | Path) -> Sequence[tuple[str, str]]:
     Raises FormatError, with file and line, for a line that does not have two names.
     """
     pairs = ParsedLines(read_text_bytes(path, exact=True), partial(_parse_pair, source=f"{path}"))
-    for place, number, line in pairs.lines():
+    for position, number, line in pairs.lines():
         _parse_pair(line, number, f"{path}")
-        pairs.append(place, number)
+        pairs.append(position, number)
     return pairs
 
 

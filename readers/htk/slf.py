@@ -85,10 +85,10 @@ def read_slf(path: str | Path) -> Lattice:
             links[_new_number(fields["J"], links, num_links, "link", where)] = _normal(fields, _SHORT_LINK), number
         else:
             raise FormatError(f"{where}: {line[:40]!r}; expected a node (I=) or a link (J=)")
-    for kind, found, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
-        if len(found) != expected:
-            missing = next(i for i in range(expected) if i not in found)
-            raise FormatError(f"{path}: {len(found)} {kind}s, {kind} {missing} is missing; expected {expected}")
+    for kind, listed, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
+        if len(listed) != expected:
+            missing = next(i for i in range(expected) if i not in listed)
+            raise FormatError(f"{path}: {len(listed)} {kind}s, {kind} {missing} is missing; expected {expected}")
     return _build(header, nodes, num_nodes, links, to_log, path)
 
 

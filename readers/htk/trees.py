@@ -42,7 +42,8 @@ def split_triphone(name: str) -> tuple[str | None, str, str | None]:
     right: str | None
     left, dash, phone = name.partition("-")
     if not dash or not left or not phone:
-        left, phone = None, name
+        left = None
+        phone = name
     stem, plus, right = phone.partition("+")
     if not plus or not stem or not right:
         return left, phone, None
@@ -158,14 +159,16 @@ class Tokens:
     """Tokens of a file with their line numbers; quoted names are distinguished from unquoted ones."""
 
     def __init__(self, path: str | Path):
-        self.path, self.at = path, 0
-        self.tokens, self.lines = [], []
+        self.path = path
+        self.at = 0
+        self.tokens = []
+        self.lines = []
         for number, line in enumerate(read_lines(path), 1):
             if line.lstrip().startswith("#"):
                 continue
-            found = _TOKEN.findall(line)
-            self.tokens += found
-            self.lines += [number] * len(found)
+            tokens = _TOKEN.findall(line)
+            self.tokens += tokens
+            self.lines += [number] * len(tokens)
         self.last_line = self.lines[-1] if self.lines else 1
 
     @property
@@ -180,9 +183,9 @@ class Tokens:
     def where(self) -> str:
         return f"{self.path}:{self.line}"
 
-    def fault(self, expected: str, found: str | None = None, line: int | None = None) -> FormatError:
-        found = found or (repr(self.next[:40]) if self.next else "the end of the file")
-        return FormatError(f"{self.path}:{line or self.line}: {found}; expected {expected}")
+    def fault(self, expected: str, token: str | None = None, line: int | None = None) -> FormatError:
+        token = token or (repr(self.next[:40]) if self.next else "the end of the file")
+        return FormatError(f"{self.path}:{line or self.line}: {token}; expected {expected}")
 
     def require(self, token: str) -> None:
         if self.next != token:
@@ -275,7 +278,8 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
     tokens.require("{")
     rows: dict[int, tuple[str, str, str, int]] = {}
     while tokens.next != "}":
-        line, number = tokens.line, _node_number(tokens.next)
+        line = tokens.line
+        number = _node_number(tokens.next)
         if number is None:
             raise tokens.fault("a node's number (0, -1, -2, ...) or }")
         tokens.at += 1
@@ -314,12 +318,15 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
             answers.append(order[number])
         nodes.append((question, answers[0], answers[1]))
     # Every node except the root has one parent; nodes of a cycle cannot be reached from the root.
-    seen, waiting = 0, [0]
+    num_reached = 0
+    waiting = [0]
     while waiting:
-        seen += 1
+        num_reached += 1
         waiting += [child for child in nodes[waiting.pop()][1:] if isinstance(child, int)]
-    if seen != len(nodes):
-        raise tokens.fault("all of them", f"{len(nodes) - seen} nodes of {title} that no answers reach", first_line)
+    if num_reached != len(nodes):
+        raise tokens.fault(
+            "all of them", f"{len(nodes) - num_reached} nodes of {title} that no answers reach", first_line
+        )
     return DecisionTree(tuple(nodes))
 
 

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures
 from readers.common.text import is_count, read_bytes
 from readers.errors import FormatError
 from readers.kaldi.ark import BINARY, MAX_KEY_BYTES, decode_key, read_key
@@ -72,7 +73,8 @@ def _read_vector(file: BinaryIO, where: str, size: int) -> npt.NDArray[np.int32]
     (count,) = struct.unpack("<i", start[3:])
     if count < 0 or file.tell() + count * _VECTOR_ITEM.itemsize > size:
         raise FormatError(f"{where}: {count} integers in a file of {size} bytes; expected as many as it can hold")
-    raw, end = file.read(count * _VECTOR_ITEM.itemsize), file.tell()
+    raw = file.read(count * _VECTOR_ITEM.itemsize)
+    end = file.tell()
     is_posterior = file.read(1) == b"\4"  # three numbers for each frame, each after its size; no key begins so
     file.seek(end)
     if is_posterior:
@@ -93,8 +95,8 @@ def _posterior(raw: bytes, count: int, where: str) -> npt.NDArray[np.int32]:
 
 def _hard_classes(fields: list[bytes], where: str) -> list[bytes]:
     """Return the classes of posteriors in text, ``[ class 1 ] [ class 1 ]``. Raises FormatError."""
-    whole = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
-    if not whole or {*fields[2::4]} - {b"1", b"1.0"}:
+    is_complete = len(fields) % 4 == 0 and {*fields[0::4]} <= {b"["} and {*fields[3::4]} <= {b"]"}
+    if not is_complete or {*fields[2::4]} - {b"1", b"1.0"}:
         raise FormatError(f"{where}: posteriors of several classes; expected one class of weight 1 per frame")
     return fields[1::4]
 
@@ -110,3 +112,15 @@ def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> n
     if bad is not None:
         raise FormatError(f"{where}: label {bad[:40]!r}; expected {expected}")
     return np.array([int(token) if ids is None else ids[token] for token in tokens], np.int32)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    alignments = dict(read_alignments(path))
+    classes = set().union(*(np.unique(labels).tolist() for labels in alignments.values()))
+    return [
+        ("entries", len(alignments)),
+        ("frames", sum(map(len, alignments.values()))),
+        ("classes", f"{len(classes)} different"),
+        ("first key", next(iter(alignments), "none")),
+    ]

@@ -9,6 +9,7 @@ Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 import os
 import re
 import struct
+from collections import Counter
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures, num_files
 from readers.common.text import canonical, read_lines, to_numbers
 from readers.errors import FormatError
 
@@ -115,7 +117,8 @@ def read_ark_scp(path: str | Path) -> list[ArkEntry]:
     entries: dict[str, ArkEntry] = {}
     for number, line in enumerate(read_lines(path, exact=True), 1):
         key, location = [*line.split(None, 1), "", ""][:2]
-        key, location = canonical(key), location.strip()
+        key = canonical(key)
+        location = location.strip()
         if not key:
             continue
         if not location:
@@ -146,11 +149,13 @@ def is_ark_scp(path: str | Path) -> bool:
 
 def _parse_location(location: str) -> tuple[str, int, str | None]:
     """Return (file, offset, text of the range in brackets) of `file`, `file:offset` or `file:offset[range]`."""
-    file, rows = location, None
+    file = location
+    rows = None
     if location.endswith("]"):
         bracket = location.find("[", location.rfind("]", 0, -1) + 1)
         if bracket >= 0:
-            file, rows = location[:bracket], location[bracket + 1 : -1]
+            file = location[:bracket]
+            rows = location[bracket + 1 : -1]
     offset = _OFFSET.search(file, max(0, len(file) - 19))
     return (file[: offset.start()], int(offset[1]), rows) if offset else (file, 0, rows)
 
@@ -305,10 +310,8 @@ def read_key(file: BinaryIO | BufferedIOBase, path: str | Path) -> str | None:
         if byte == b"\n" and not key:
             continue
         if not byte or byte in b"\n\0 \t" or len(key) > MAX_KEY_BYTES:
-            found = bytes(key[:20] + byte)
-            raise FormatError(
-                f"{path}:{file.tell()}: found {found!r}; expected a key and a blank, as in Kaldi archives"
-            )
+            text = bytes(key[:20] + byte)
+            raise FormatError(f"{path}:{file.tell()}: found {text!r}; expected a key and a blank, as in Kaldi archives")
         key += byte
 
 
@@ -340,8 +343,8 @@ def _read_header(file: BinaryIO, where: str, size: int, may_be_empty: bool = Fal
         valid = blank == b" " and len(raw) == 16
         rows, cols = struct.unpack("<8xii", raw) if valid else (0, 0)
     else:
-        found = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"
-        raise FormatError(f"{where}: {found}; expected a matrix of features (FM, DM, CM, CM2 or CM3)")
+        problem = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"
+        raise FormatError(f"{where}: {problem}; expected a matrix of features (FM, DM, CM, CM2 or CM3)")
     header = ArkHeader(kind, rows, cols, file.tell())
     if may_be_empty and valid and min(rows, cols) == 0 and header.data + _data_bytes(header) <= size:
         return header  # of an utterance without frames: reading it fails, not the archive
@@ -371,11 +374,11 @@ def _read_text_matrix(file: BinaryIO, where: str) -> bytes:
             head, bracket, line = line.partition(b"[")
             if head.strip() or not bracket:
                 raise FormatError(f"{where}: found {(head or line)[:20]!r}; expected a matrix, \\0B or [")
-        inside, bracket, rest = line.partition(b"]")
-        lines.append(inside)
+        values, bracket, tail = line.partition(b"]")
+        lines.append(values)
         if bracket:
-            if rest.strip():
-                raise FormatError(f"{where}: {rest[:20]!r} after ]; expected the end of the line")
+            if tail.strip():
+                raise FormatError(f"{where}: {tail[:20]!r} after ]; expected the end of the line")
             return b"\n".join(lines)
     raise FormatError(f"{where}: [ is not closed; expected ]")
 
@@ -391,3 +394,27 @@ def _parse_text_matrix(text: bytes, where: str) -> npt.NDArray[np.float32]:
         raise FormatError(f"{where}: {len(rows)} rows of unequal length; expected a row of numbers for each frame")
     with np.errstate(over="ignore"):  # callers check the values
         return np.array(values, np.float32)
+
+
+def ark_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = scan_ark(path)
+    headers = [read_matrix_header(path, entry.offset, True) for entry in entries]
+    kinds = Counter(header.kind.decode().strip() for header in headers)
+    return [
+        ("entries", len(entries)),
+        ("frames", sum(header.num_frames for header in headers)),
+        ("values", " and ".join(str(dim) for dim in sorted({header.dim for header in headers} - {0})) + " per frame"),
+        ("stored as", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
+        ("first key", entries[0].key if entries else "none"),
+    ]
+
+
+def ark_scp_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_ark_scp(path)
+    return [
+        ("entries", len(entries)),
+        ("archives", num_files(entry.path for entry in entries)),
+        ("first key", entries[0].key if entries else "none"),
+    ]

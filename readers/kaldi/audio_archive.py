@@ -78,10 +78,13 @@ def _read_wav(file: BufferedIOBase, where: str) -> bytes:
     size = struct.unpack("<I", head[4:8])[0] + 8 if len(head) == 12 else 0
     if head[:4] != b"RIFF" or head[8:] != b"WAVE" or not 12 < size <= MOST_BYTES:
         raise FormatError(f"{where}: found {head[:12]!r}; expected a WAV file with its length")
-    pieces, left = [head], size - len(head)
-    while left:
-        pieces.append(file.read(min(left, _PIECE)))
+    pieces = [head]
+    num_missing = size - len(head)
+    while num_missing:
+        pieces.append(file.read(min(num_missing, _PIECE)))
         if not pieces[-1]:
-            raise FormatError(f"{where}: {size - left} bytes of a WAV file; expected {size}; the archive is truncated")
-        left -= len(pieces[-1])
+            raise FormatError(
+                f"{where}: {size - num_missing} bytes of a WAV file; expected {size}; the archive is truncated"
+            )
+        num_missing -= len(pieces[-1])
     return b"".join(pieces)

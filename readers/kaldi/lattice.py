@@ -122,7 +122,8 @@ def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
 
 
 def _text_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
-    name, arcs = "", list[Arc]()
+    name = ""
+    arcs = list[Arc]()
     for number, line in enumerate([*read_lines(path), ""], 1):
         fields = line.split()
         try:
@@ -130,7 +131,8 @@ def _text_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
                 arcs.append(_parse_arc(fields))
             elif name:
                 yield name, _checked(arcs)
-                name, arcs = "", []
+                name = ""
+                arcs = []
             elif fields:
                 (name,) = fields
         except ValueError:
@@ -360,13 +362,13 @@ def read_word_table(path: str | Path) -> dict[str, int]:
         With file and line, for a malformed line or a repeated word or number.
     """
     words: dict[str, int] = {}
-    taken: set[int] = set()
+    numbers: set[int] = set()
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
-        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in taken:
+        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in numbers:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `word number`, each word and number once")
         words[fields[0]] = label = int(fields[1])
         if label > MOST_WORDS:
             raise FormatError(f"{path}:{number}: number {label}; expected at most {MOST_WORDS}")
-        taken.add(label)
+        numbers.add(label)
     return words

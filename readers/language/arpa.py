@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import FormatError
 from readers.language.arpa_columns import Columns, read_columns
@@ -100,9 +101,9 @@ def read_arpa(path: str | Path) -> Arpa:
     """
     raw = read_bytes(path)
     if len(raw) >= LEAST_SIZE:
-        found = read_columns(raw, lambda lines: _read_header(lines, path))
-        if found is not None and all(map(_sound, found[1])):
-            return Arpa(found[0], [ArpaOrder(*columns) for columns in found[1]])
+        parsed = read_columns(raw, lambda lines: _read_header(lines, path))
+        if parsed is not None and all(map(_sound, parsed[1])):
+            return Arpa(parsed[0], [ArpaOrder(*columns) for columns in parsed[1]])
     return _read_line_by_line(decode_lines(raw, path), path)
 
 
@@ -297,3 +298,12 @@ def _format_rows(arpa: Arpa, order: ArpaOrder, part: slice, digits: int, last: b
         tail = "" if last or backoff == 0 else f"\t{backoff:.{digits}g}"
         rows.append(f"{logprob:.{digits}g}\t{text}{tail}\n")
     return "".join(rows)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    arpa = read_arpa(path)
+    figures: Figures = [("order", arpa.order)]
+    figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
+    special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
+    return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]

@@ -87,7 +87,8 @@ class _Sections:
     """The sections of one file, in order."""
 
     def __init__(self, raw: bytes):
-        self.raw, self.text = raw, np.frombuffer(raw, np.uint8)
+        self.raw = raw
+        self.text = np.frombuffer(raw, np.uint8)
 
     def read(self, counts: list[int], at: int) -> tuple[list[str], list[Columns]] | None:
         size = counts[0]
@@ -119,7 +120,9 @@ class _Sections:
         """Return (offset of the next section, columns); reads exactly count rows."""
         from readers.language.arpa_kernels import DONE, FAULT, read_rows
 
-        words, logprob, backoff = np.empty((count, order), np.int32), np.empty(count), np.empty(count)
+        words = np.empty((count, order), np.int32)
+        logprob = np.empty(count)
+        backoff = np.empty(count)
         odd = np.empty((2 * _ROWS_AT_ONCE, 3), np.int64)
         row = 0
         while row < count:

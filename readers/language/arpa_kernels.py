@@ -31,11 +31,14 @@ def _blank(byte: int) -> bool:
 @njit(cache=True)
 def _number(text: Text, begin: int, end: int) -> float:
     """Return the number in text[begin:end]; NaN unless it is plain and can be computed with a single rounding."""
-    at, negative = begin, False
+    at = begin
+    negative = False
     if text[at] == MINUS or text[at] == PLUS:
         negative = text[at] == MINUS
         at += 1
-    mantissa, exponent, digits, dot = np.int64(0), 0, 0, False
+    mantissa = np.int64(0)
+    exponent = digits = 0
+    dot = False
     while at < end:
         byte = text[at]
         if ZERO <= byte <= NINE:
@@ -55,7 +58,8 @@ def _number(text: Text, begin: int, end: int) -> float:
         if text[at] != 101 and text[at] != 69:  # e E
             return np.nan
         at += 1
-        sign, written, count = 1, 0, 0
+        sign = 1
+        written = count = 0
         if at < end and (text[at] == MINUS or text[at] == PLUS):
             sign = -1 if text[at] == MINUS else 1
             at += 1
@@ -95,15 +99,15 @@ def _same(text: Text, begin: int, other: int, length: int) -> bool:
 def _place(text: Text, begin: int, end: int, table: "WordTable") -> np.uint64:
     """Return the slot of the word in the table or, if that slot is free (-1), the slot where to insert it."""
     mask = np.uint64(table.slots.shape[0] - 1)
-    place = _hash(text, begin, end) & mask
+    slot = _hash(text, begin, end) & mask
     while True:
-        word = table.slots[place]
+        word = table.slots[slot]
         if word < 0:
-            return place
+            return slot
         length = table.end[word] - table.begin[word]
         if length == end - begin and _same(text, begin, table.begin[word], length):
-            return place
-        place = (place + np.uint64(1)) & mask
+            return slot
+        slot = (slot + np.uint64(1)) & mask
 
 
 @njit(cache=True)
@@ -141,7 +145,9 @@ def read_rows(
             at += 1
         logprob[row] = _number(text, begin, at)
         if logprob[row] != logprob[row]:
-            odd[num_odd, 0], odd[num_odd, 1], odd[num_odd, 2] = 2 * row, begin, at
+            odd[num_odd, 0] = 2 * row
+            odd[num_odd, 1] = begin
+            odd[num_odd, 2] = at
             num_odd += 1
         for k in range(order):
             while _blank(text[at]):
@@ -151,14 +157,15 @@ def read_rows(
             begin = at
             while text[at] > 32 or not (text[at] == NEWLINE or _blank(text[at])):
                 at += 1
-            place = _place(text, begin, at, table)
-            word = table.slots[place]
+            slot = _place(text, begin, at, table)
+            word = table.slots[slot]
             if order == 1:
                 if word >= 0:
                     return FAULT, line, row, num_odd
                 word = row
-                table.slots[place] = row
-                table.begin[row], table.end[row] = begin, at
+                table.slots[slot] = row
+                table.begin[row] = begin
+                table.end[row] = at
             elif word < 0:
                 return FAULT, line, row, num_odd
             words[row, k] = word
@@ -171,7 +178,9 @@ def read_rows(
                 at += 1
             backoff[row] = _number(text, begin, at)
             if backoff[row] != backoff[row]:
-                odd[num_odd, 0], odd[num_odd, 1], odd[num_odd, 2] = 2 * row + 1, begin, at
+                odd[num_odd, 0] = 2 * row + 1
+                odd[num_odd, 1] = begin
+                odd[num_odd, 2] = at
                 num_odd += 1
             while _blank(text[at]):
                 at += 1

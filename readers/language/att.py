@@ -213,9 +213,10 @@ def _blame(
     path: str | Path,
 ) -> None:
     """Find the first wrong row and raise FormatError for it."""
-    seen = set(finals)
+    final_states = set(finals)
     for number, row in enumerate(rows, begin + 1):
-        where, text = f"{path}:{number}", " ".join(row)[:60]
+        where = f"{path}:{number}"
+        text = " ".join(row)[:60]
         if len(row) > 4:
             raise FormatError(
                 f"{where}: {text!r} has {len(row)} fields; expected an acceptor's `source target label [cost]`; "
@@ -236,9 +237,9 @@ def _blame(
                     f"{where}: cost {row[-1]!r} in {text!r}; expected a number of at most {MOST_COST:g}"
                 ) from None
         if len(row) in (1, 2):
-            if int(row[0]) in seen:
+            if int(row[0]) in final_states:
                 raise FormatError(f"{where}: state {row[0]} is final twice; expected each once")
-            seen.add(int(row[0]))
+            final_states.add(int(row[0]))
         elif row and not grow and row[2] not in ids:
             raise FormatError(
                 f"{where}: label {row[2]!r} is not in the symbol table; expected one of its {len(ids)} names"

@@ -50,10 +50,10 @@ def read_cmudict(path: str | Path) -> list[CmuEntry]:
     """
     entries = []
     for number, line in enumerate(read_lines(path), 1):
-        found = split_cmu_line(line)
-        if found is None:
+        fields = split_cmu_line(line)
+        if fields is None:
             continue
-        word, phones = found
+        word, phones = fields
         if not phones:
             raise FormatError(f"{path}:{number}: no phones of '{word}'; expected `WORD  PH1 PH2 ...`")
         entries.append(CmuEntry(word, tuple(phones), number))

@@ -36,7 +36,7 @@ def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
         With file and line, for a score that is no number from -1000 to 1000, a line without words, and a phrase with
         two scores.
     """
-    return {phrase: own for phrase, (own, _) in read_hotword_lines(path, score).items()}
+    return {phrase: phrase_score for phrase, (phrase_score, _) in read_hotword_lines(path, score).items()}
 
 
 def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float, int]]:
@@ -46,25 +46,25 @@ def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float,
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        own = score
+        phrase_score = score
         if words[-1] == ":":
             raise FormatError(
                 f"{path}:{number}: {line.strip()[:60]!r} has no score after the colon; expected `PHRASE :score`"
             )
         if words[-1].startswith(":") and len(words[-1]) > 1:
             text = words.pop()[1:]
-            own = float(text) if is_number(text) else float("nan")
-            if not abs(own) <= MAX_SCORE:
+            phrase_score = float(text) if is_number(text) else float("nan")
+            if not abs(phrase_score) <= MAX_SCORE:
                 raise FormatError(
                     f"{path}:{number}: score {text[:20]!r}; expected a number from {-MAX_SCORE:g} to {MAX_SCORE:g}"
                 )
         if not words:
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `PHRASE` or `PHRASE :score`")
         phrase = " ".join(words)
-        first_score, first_number = hotwords.setdefault(phrase, (own, number))
-        if first_number != number and first_score != own:
+        first_score, first_number = hotwords.setdefault(phrase, (phrase_score, number))
+        if first_number != number and first_score != phrase_score:
             raise FormatError(
-                f"{path}:{number}: {phrase[:60]!r} with score {own:g}, and {first_score:g} in line {first_number}; "
-                "expected one score"
+                f"{path}:{number}: {phrase[:60]!r} with score {phrase_score:g}, and {first_score:g} in line "
+                f"{first_number}; expected one score"
             )
     return hotwords

@@ -98,13 +98,14 @@ def read_parallel(words: str | Path, labels: str | Path) -> list[list[Token]]:
     FormatError
         If the numbers of lines, or of words and labels of a line, differ.
     """
-    word_lines, label_lines = list(read_lines(words)), list(read_lines(labels))
+    word_lines = list(read_lines(words))
+    label_lines = list(read_lines(labels))
     if len(word_lines) != len(label_lines):
         raise FormatError(f"{labels}: {len(label_lines)} lines; expected {len(word_lines)}, as in {Path(words).name}")
     sentences: list[list[Token]] = []
-    for number, (left, right) in enumerate(zip(word_lines, label_lines), 1):
-        if left.strip() or right.strip():
-            sentences.append(_together(f"{labels}:{number}", number, left.split(), right.split()))
+    for number, (word_line, label_line) in enumerate(zip(word_lines, label_lines), 1):
+        if word_line.strip() or label_line.strip():
+            sentences.append(_together(f"{labels}:{number}", number, word_line.split(), label_line.split()))
     return sentences
 
 

@@ -39,7 +39,8 @@ def text_parts(path: str | Path) -> list[TextPart]:
     ------
     OSError
     """
-    name, status = os.fspath(path), Path(path).stat()
+    name = os.fspath(path)
+    status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode) or status.st_size <= PART_BYTES:
         return [TextPart(name)]
     with open(name, "rb") as file:  # noqa: PTH123
@@ -91,12 +92,12 @@ def _lines(part: TextPart) -> list[str]:
 
 def _newlines(path: str | Path, end: int) -> int:
     """Number of the lines that end before a byte of a file."""
-    found = 0
+    count = 0
     with open(path, "rb") as file:  # noqa: PTH123
         while end > 0 and (piece := file.read(min(PART_BYTES, end))):
-            found += piece.count(b"\n")
+            count += piece.count(b"\n")
             end -= len(piece)
-    return found
+    return count
 
 
 def read_word_list(path: str | Path) -> list[str]:

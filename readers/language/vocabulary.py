@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
 
@@ -69,21 +70,22 @@ def classed_words(counts: Counter[str], size: int, num_classes: int, unknown: st
     Words of equal count are in byte order (CNTK: in any order).  As in CNTK, a word that alone fills more than a class
     begins the next one, so a class may be empty.
     """
-    rest = Counter(counts)
-    merged = rest.pop(unknown, 0)
-    ordered = sorted(rest, key=lambda word: (-rest[word], word.encode()))
-    kept = {word: rest[word] for word in ordered[: size - 1]}
-    kept[unknown] = merged + sum(rest[word] for word in ordered[size - 1 :])
-    total = sum(kept.values())
-    shares = {word: math.sqrt(count / total) for word, count in kept.items()}
-    whole = math.fsum(shares.values())
+    unlisted = Counter(counts)
+    merged = unlisted.pop(unknown, 0)
+    ordered = sorted(unlisted, key=lambda word: (-unlisted[word], word.encode()))
+    vocabulary = {word: unlisted[word] for word in ordered[: size - 1]}
+    vocabulary[unknown] = merged + sum(unlisted[word] for word in ordered[size - 1 :])
+    total = sum(vocabulary.values())
+    shares = {word: math.sqrt(count / total) for word, count in vocabulary.items()}
+    total_share = math.fsum(shares.values())
     words: list[VocabularyWord] = []
-    filled, word_class = 0.0, 0
-    for word in sorted(kept, key=lambda word: (-kept[word], word.encode())):
-        filled = min(filled + shares[word] / whole, 1.0)
+    filled = 0.0
+    word_class = 0
+    for word in sorted(vocabulary, key=lambda word: (-vocabulary[word], word.encode())):
+        filled = min(filled + shares[word] / total_share, 1.0)
         if filled > (word_class + 1) / num_classes:
             word_class += 1
-        words.append(VocabularyWord(word, kept[word], word_class))
+        words.append(VocabularyWord(word, vocabulary[word], word_class))
     return words
 
 
@@ -109,7 +111,9 @@ def write_vocabulary(path: str | Path, words: Sequence[VocabularyWord]) -> None:
     CNTK book 3.5.9.
     """
     with atomic_write(path, "w") as file:
-        file.writelines(f"     {k}\t     {one.count}\t{one.word}\t{one.word_class}\n" for k, one in enumerate(words))
+        file.writelines(
+            f"     {k}\t     {word.count}\t{word.word}\t{word.word_class}\n" for k, word in enumerate(words)
+        )
 
 
 def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
@@ -135,7 +139,7 @@ def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
     CNTK book 3.4.3.
     """
     words: list[VocabularyWord] = []
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for number, line in enumerate(read_lines(path), 1):
         fields = [field for field in line.replace("\t", " ").split(" ") if field]
         if not fields:
@@ -143,9 +147,10 @@ def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
         numeric = [*fields[:1], *fields[-1:], *(fields[1:2] if len(fields) == 4 else [])]
         if len(fields) not in (3, 4) or not all(map(is_count, numeric)):
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `number count word class`")
-        word, word_class = fields[-2], int(fields[-1])
-        if int(fields[0]) != len(words) or word in seen:
-            what = f"word {word!r} again" if word in seen else f"number {fields[0]}"
+        word = fields[-2]
+        word_class = int(fields[-1])
+        if int(fields[0]) != len(words) or word in earlier:
+            what = f"word {word!r} again" if word in earlier else f"number {fields[0]}"
             raise FormatError(f"{path}:{number}: {what}; expected number {len(words)}, each word once")
         if words and word_class < words[-1].word_class:
             raise FormatError(
@@ -153,7 +158,14 @@ def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
                 "class together, classes in order"
             )
         words.append(VocabularyWord(word, int(fields[1]) if len(fields) == 4 else 0, word_class))
-        seen.add(word)
+        earlier.add(word)
     if not words:
         raise FormatError(f"{path}: no entries; expected lines `number count word class`")
     return words
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    words = read_vocabulary(path)
+    classes = {word.word_class for word in words}
+    return [("words", len(words)), ("classes", len(classes)), ("most frequent", words[0].word)]

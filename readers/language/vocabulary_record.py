@@ -54,9 +54,9 @@ class VocabularyRecord:
 
         A vocabulary may have fewer words than expected, the first ones. Classes are compared if both are known.
         """
-        for number, (word, other) in enumerate(zip(self.words, expected.words)):
-            if word != other:
-                return f"{where}: word {number} is {word!r}; expected {other!r}, {why}"
+        for number, (word, expected_word) in enumerate(zip(self.words, expected.words)):
+            if word != expected_word:
+                return f"{where}: word {number} is {word!r}; expected {expected_word!r}, {why}"
         if len(self.words) > len(expected.words):
             return f"{where}: {len(self.words)} words; expected {len(expected.words)}, {why}"
         for word, number, expected_number in zip(self.words, self.classes, expected.classes):
@@ -86,7 +86,7 @@ def parse_vocabularies(value: Any, names: Container[str] | None = None) -> dict[
 
     Raises FormatError for damaged records, and for inputs that are not among `names`, if these are given.
     """
-    found: dict[str, VocabularyRecord] = {}
+    records: dict[str, VocabularyRecord] = {}
     for number, entry in enumerate(_checked(value, ENTRY, list)):
         where = f"{ENTRY}[{number}]"
         _checked(entry, where, dict)
@@ -99,10 +99,10 @@ def parse_vocabularies(value: Any, names: Container[str] | None = None) -> dict[
             raise FormatError(f"{where}: classes; expected the words of each class together, classes in order")
         record = VocabularyRecord(tuple(words), counts, classes)
         for name in _checked(entry.get("inputs"), f"{where}: inputs", list):
-            if not isinstance(name, str) or name in found or (names is not None and name not in names):
+            if not isinstance(name, str) or name in records or (names is not None and name not in names):
                 raise FormatError(f"{where}: input {str(name)[:60]!r}; expected inputs of the network, each once")
-            found[name] = record
-    return found
+            records[name] = record
+    return records
 
 
 def _numbers(entry: dict[str, Any], key: str, where: str, size: int) -> tuple[int, ...]:

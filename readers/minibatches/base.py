@@ -273,7 +273,8 @@ class Reader(ABC):
         """Yield position and size of the minibatches of an epoch."""
         check_epoch(epoch, minibatch_size, epoch_size)
         epoch_size = epoch_size or self.num_frames
-        position, end = epoch * epoch_size, (epoch + 1) * epoch_size
+        position = epoch * epoch_size
+        end = (epoch + 1) * epoch_size
         while position < end:
             size = min(minibatch_size, end - position)
             yield position, size
@@ -437,8 +438,8 @@ def _pick(config: Config, key: str, name: str, known: dict[str, str], base: type
     for own_name, extension in added.items():
         if own_name.lower() == name.lower():
             return extension
-    for other, reason in OTHER_NAMES.items():
-        if other.lower() == name.lower():
+    for unsupported, reason in OTHER_NAMES.items():
+        if unsupported.lower() == name.lower():
             raise ConfigError(f"{where} {reason}")
     names = [*known, *added]
     raise ConfigError(f"{where} is unknown; expected {' or '.join(names)}{did_you_mean(name, names)}")

@@ -9,24 +9,6 @@ at the edges, the window of each frame is then contiguous, so that stacking is a
 
 import numpy as np
 
-from readers.errors import ShapeError
-
-
-def splice(frames: np.ndarray, left: int, right: int) -> np.ndarray:
-    """Stack every frame with `left` frames before it and `right` frames after it.
-
-    frames: (dim, T) of any float type.  Returns (dim * (1 + left + right), T) in Fortran order, always a new array.
-    Raises ShapeError for a matrix without frames or a negative width.
-    """
-    if frames.ndim != 2 or 0 in frames.shape:
-        raise ShapeError(f"matrix of shape {frames.shape}; expected (dim, frames) with at least one of each")
-    if left < 0 or right < 0:
-        raise ShapeError(f"context window {left}:{right}; expected 0 or more frames on each side")
-    dim, num_frames = frames.shape
-    padded = np.empty((left + num_frames + right, dim), frames.dtype)
-    pad_edges(frames.T, padded, left)
-    return windows(padded, 1 + left + right)[:num_frames].copy().T
-
 
 def pad_edges(frames: np.ndarray, out: np.ndarray, left: int) -> None:
     """Copy frames (T, dim) to out (left + T + right, dim), and repeat the first and last frame at the edges."""
@@ -49,7 +31,8 @@ def subsampled_windows(
     Row k is the window of frame step * (first + k) + shift; beyond the ends the first or last frame is repeated.
     """
     left, right = context
-    begin, last = step * first + shift, step * (first + count - 1) + shift
+    begin = step * first + shift
+    last = step * (first + count - 1) + shift
     padded = frames[frames_between(begin - left, last + right + 1, len(frames))]
     return windows(padded, left + 1 + right)[::step]
 

@@ -56,13 +56,14 @@ class ExcerptOptions(Options):
 
     def check(self, frame_mode: bool, truncated: bool) -> None:
         """Raise OptionFault for options that do not go with the order in which frames are visited."""
-        chunk, context = self.chunk_frames, ":".join(map(str, self.context))
+        chunk = self.chunk_frames
+        context = ":".join(map(str, self.context))
         in_order = "expected it only with frameMode=false, which keeps the frames of an utterance in order"
         self.require("subsampling", not frame_mode or self.subsampling == 1, f"is {self.subsampling}; {in_order}")
         self.require("chunk_frames", not frame_mode or not chunk, f"is {chunk}; {in_order}")
-        whole = "expected it only with frameMode=false and truncated=false"
-        self.require("chunk_frames", not truncated or not chunk, f"is {chunk}; {whole}")
-        self.require("context", not (frame_mode or truncated) or not any(self.context), f"is {context}; {whole}")
+        only_whole = "expected it only with frameMode=false and truncated=false"
+        self.require("chunk_frames", not truncated or not chunk, f"is {chunk}; {only_whole}")
+        self.require("context", not (frame_mode or truncated) or not any(self.context), f"is {context}; {only_whole}")
 
     @property
     def num_columns(self) -> int:
@@ -99,7 +100,8 @@ class ExcerptOptions(Options):
 
         config: the reader block.
         """
-        counted, context = int(excerpts.num_columns.sum()), len(excerpts.num_columns) * sum(self.context)
+        counted = int(excerpts.num_columns.sum())
+        context = len(excerpts.num_columns) * sum(self.context)
         if context <= MUCH_CONTEXT * counted:
             return []
         return [

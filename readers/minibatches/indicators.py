@@ -39,7 +39,8 @@ class Indicators:
             raise ShapeError(
                 f"indicators: numbers from {numbers.min()} to {numbers.max()}; expected 0 to {size - 1}, or -1"
             )
-        self.numbers, self.size = numbers, size
+        self.numbers = numbers
+        self.size = size
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -48,9 +49,10 @@ class Indicators:
 
     def columns(self, which: Any) -> "Indicators":
         """Return some columns, given a slice, indices, or (N,) bool."""
-        taken = object.__new__(Indicators)  # skips the checks, which these numbers have passed
-        taken.numbers, taken.size = self.numbers[:, which], self.size
-        return taken
+        selection = object.__new__(Indicators)  # skips the checks, which these numbers have passed
+        selection.numbers = self.numbers[:, which]
+        selection.size = self.size
+        return selection
 
     def __getitem__(self, key: Any) -> Any:
         rows, which = key if isinstance(key, tuple) and len(key) == 2 else (None, None)

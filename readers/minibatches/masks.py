@@ -52,10 +52,11 @@ def channels_of(record: FeatureRecord | None, dim: int) -> np.ndarray | None:
     base, *qualifiers = str(record.settings.get("TARGETKIND", "") if record else "").split("_")
     if base not in SPECTRA:
         return None
-    energy, absolute = "E" in qualifiers, "N" not in qualifiers
+    energy = "E" in qualifiers
+    absolute = "N" not in qualifiers
     blocks = 1 + sum(qualifier in qualifiers for qualifier in "DAT")
-    size, rest = divmod(dim + (not absolute), blocks)
-    if rest:
+    size, remainder = divmod(dim + (not absolute), blocks)
+    if remainder:
         return None
     block = np.append(np.arange(size - 1), -1) if energy else np.arange(size)
     rows = np.tile(block, blocks)
@@ -100,7 +101,9 @@ class SpecAugment:
     def __init__(
         self, options: MaskOptions, keys: Sequence[str], num_frames: np.ndarray, channels: np.ndarray | None, seed: int
     ):
-        self.options, self._num_frames, self._channels = options, num_frames, channels
+        self.options = options
+        self._num_frames = num_frames
+        self._channels = channels
         self._num_channels = 0 if channels is None else int(channels.max()) + 1
         check_channels(options, channels)
         digests = [hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()[:8] for key in keys]

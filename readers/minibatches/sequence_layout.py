@@ -113,7 +113,9 @@ class SequenceLayout:
 
     def _check_order(self) -> None:
         """Check that a sequence extends from its start to its end without a gap."""
-        starts, ends, gaps = self.starts, self.ends, self.gaps
+        starts = self.starts
+        ends = self.ends
+        gaps = self.gaps
         # Two adjacent steps must agree on whether a sequence continues between them.
         open_after = ~(ends | gaps)[:-1]
         open_before = ~(starts | gaps)[1:]

@@ -63,7 +63,8 @@ def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[PackedSequence
     while sequence < len(lengths):
         first = [int(length) for length in lengths[sequence : sequence + parallel]]
         pieces = [SequencePiece(sequence + slot, 0, length, slot, 0) for slot, length in enumerate(first)]
-        filled, num_steps = np.array(first), max(first)
+        filled = np.array(first)
+        num_steps = max(first)
         sequence += len(first)
         while sequence < len(lengths):
             length = int(lengths[sequence])
@@ -88,7 +89,8 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
     running: dict[int, tuple[int, int]] = {}  # slot -> its sequence and the number of packed frames
     following = 0
     while running or following < len(lengths):
-        carried, running = running, {}
+        carried = running
+        running = {}
         pieces: list[SequencePiece] = []
         filled = [0] * num_slots
         while carried or (following < len(lengths) and min(filled) < num_steps):
@@ -96,7 +98,9 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
                 slot = min(carried)
                 sequence, done = carried.pop(slot)
             else:
-                slot, sequence, done = filled.index(min(filled)), following, 0
+                slot = filled.index(min(filled))
+                sequence = following
+                done = 0
                 following += 1
             count = min(int(lengths[sequence]) - done, num_steps - filled[slot])
             pieces.append(SequencePiece(sequence, done, count, slot, filled[slot]))

@@ -28,6 +28,7 @@ import numpy as np
 from readers.common.file_part import check_length, part_of
 from readers.common.files import held, holder, require_writable
 from readers.common.names import by_unique_ends
+from readers.common.report import Figures
 from readers.common.temporary import sync_directory
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
@@ -64,7 +65,7 @@ class IndexedArchive:
     path : str or Path
         The archive.
     kind : str
-        The kind of archive that is expected, as given to its writer.
+        The kind of archive that is expected, as given to its writer; "" for any kind.
 
     Attributes
     ----------
@@ -88,8 +89,9 @@ class IndexedArchive:
     (array([0, 1, 2]), 'anna')
     """
 
-    def __init__(self, path: str | Path, kind: str):
-        self.path, self.kind = Path(path), kind
+    def __init__(self, path: str | Path, kind: str = ""):
+        self.path = Path(path)
+        self.kind = kind
         if self.path.exists() and not self.path.is_file():
             raise FormatError(f"{path}: a directory, a device or a pipe; expected a file, which is an archive")
         with self.path.open("rb") as file:
@@ -160,19 +162,20 @@ class IndexedArchive:
         return metadata
 
     def _read_index(self) -> dict[str, int]:
-        where, size = f"{self.path}: index", len(self._content)
+        where = f"{self.path}: index"
+        size = len(self._content)
         is_complete = size >= _END.size
         position, magic = _END.unpack(self._content[-_END.size :].tobytes()) if is_complete else (0, b"")
         if magic != MAGIC or not self._first <= position < size:
             raise FormatError(f"{self.path}: {size} bytes, without the index at the end; expected a complete archive")
         self._index = position
-        found, end = _framed(self._content, position, size - _END.size, INDEX, where, align=False)
+        offsets, end = _framed(self._content, position, size - _END.size, INDEX, where, align=False)
         if end != size - _END.size:
             raise FormatError(f"{where}: ends at {end}; expected {size - _END.size}; make the file again")
-        for name, place in found.items():
-            if type(place) is not int or not self._first <= place < position or place % ALIGNMENT:
-                raise FormatError(f"{where}: record '{name}' at {place}; expected a place in the file; make it again")
-        return found
+        for name, offset in offsets.items():
+            if type(offset) is not int or not self._first <= offset < position or offset % ALIGNMENT:
+                raise FormatError(f"{where}: record '{name}' at {offset}; expected a place in the file; make it again")
+        return offsets
 
 
 class ArchiveWriter:
@@ -203,10 +206,12 @@ class ArchiveWriter:
     """
 
     def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None):
-        self.path, self.kind = Path(path), kind
+        self.path = Path(path)
+        self.kind = kind
         self.partial = self.path.with_name(self.path.name + PARTIAL)
         self.names: list[str] = []
-        self._metadata, self._places = dict(metadata or {}), dict[str, int]()
+        self._metadata = dict(metadata or {})
+        self._places = dict[str, int]()
         self._file: BinaryIO
         self._open = contextlib.ExitStack()
 
@@ -236,8 +241,9 @@ class ArchiveWriter:
         if self._file.read(len(start)) == start:
             end = len(start)
             content = part_of(self.partial).map("r")
-            for name, place, after in _complete_records(content, end):
-                self._places[name], end = place, after
+            for name, offset, after in _complete_records(content, end):
+                self._places[name] = offset
+                end = after
         self._file.seek(end)
         self._file.truncate()
         self._write(b"" if end else start)
@@ -262,7 +268,9 @@ class ArchiveWriter:
         """
         if name in self._places:
             raise ValueError(f"record {name!r} is already in the archive")
-        places, parts, size = dict[str, list[Any]](), list[bytes](), 0
+        places = dict[str, list[Any]]()
+        parts = list[bytes]()
+        size = 0
         for key, array in arrays.items():
             stored = np.ascontiguousarray(array)
             stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
@@ -274,21 +282,22 @@ class ArchiveWriter:
         payload = b"".join(parts)
         sizes = {"bytes": size, "checksum": zlib.crc32(payload)}
         text = _dump({"name": name, "metadata": dict(metadata or {}), "arrays": places, **sizes})
-        place = self._file.tell()
+        offset = self._file.tell()
         self._write(_padded(_HEAD.pack(RECORD, len(text), zlib.crc32(text)) + text) + payload)
-        self._places[name] = place
+        self._places[name] = offset
         self.names.append(name)
 
     def _write(self, content: bytes) -> None:
-        rest = memoryview(content)
+        unwritten = memoryview(content)
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
         except OSError as fault:
             raise OSError(fault.errno, f"cannot be written ({fault.strerror})", str(self.partial)) from fault
 
     def _finish(self) -> None:
-        position, text = self._file.tell(), _dump(self._places)
+        position = self._file.tell()
+        text = _dump(self._places)
         self._write(_HEAD.pack(INDEX, len(text), zlib.crc32(text)) + text + _END.pack(position, MAGIC))
         os.fsync(self._file.fileno())
         self._file.close()  # Windows renames only files that nobody has open
@@ -319,20 +328,22 @@ def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], 
     text = file.read(length) if length <= os.fstat(file.fileno()).st_size - _START.size else b""
     if zlib.crc32(text) != checksum or len(text) != length:
         raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
-    found = _parse_object(text, str(path))
-    if found.get("kind") != kind or not isinstance(found.get("metadata"), dict):
-        raise FormatError(f"{path}: archive of {found.get('kind')}; expected an archive of {kind}")
-    return found["metadata"], _aligned(_START.size + length)
+    description = _parse_object(text, str(path))
+    if description.get("kind") != (kind or description.get("kind")) or not isinstance(
+        description.get("metadata"), dict
+    ):
+        raise FormatError(f"{path}: archive of {description.get('kind')}; expected an archive of {kind}")
+    return description["metadata"], _aligned(_START.size + length)
 
 
 def _parse_object(text: bytes, where: str) -> dict[str, Any]:
     try:
-        found = parse_json(text.decode())
+        content = parse_json(text.decode())
     except (ValueError, RecursionError) as fault:
         raise FormatError(f"{where}: no JSON ({fault}); expected an object; make the file again") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise FormatError(f"{where}: JSON that is no object; expected one; make the file again")
-    return found
+    return content
 
 
 def _framed(
@@ -343,9 +354,9 @@ def _framed(
     begin = place + _HEAD.size
     if begin > limit:
         raise FormatError(f"{where}: cut off; expected a complete file; make it again")
-    found, length, checksum = _HEAD.unpack(content[place:begin].tobytes())
+    mark_read, length, checksum = _HEAD.unpack(content[place:begin].tobytes())
     end = _aligned(begin + length) if align else begin + length
-    if found != mark or end > limit:
+    if mark_read != mark or end > limit:
         raise FormatError(f"{where}: damaged at byte {place}; expected {mark.decode()}; make the file again")
     text = content[begin : begin + length].tobytes()
     if zlib.crc32(text) != checksum:
@@ -388,13 +399,20 @@ def _array(payload: np.ndarray, kind: str, shape: list[int], offset: int) -> np.
 def _complete_records(content: np.ndarray, position: int) -> Iterator[tuple[str, int, int]]:
     """Yield (name, place, end) of the undamaged records from a position on, up to the first that is not complete."""
     with contextlib.suppress(FormatError):
-        seen = set()
+        names = set()
         while position < len(content):
             record, begin = _framed(content, position, len(content), RECORD, "")
             _, size = _parse_record(record, content[begin:], "")
             name = record["name"]
-            if name in seen:
+            if name in names:
                 return
-            seen.add(name)
+            names.add(name)
             yield name, position, begin + size
             position = begin + size
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    archive = IndexedArchive(path)
+    single = {key: value for key, value in archive.metadata.items() if isinstance(value, str | int | float)}
+    return [("records", f"{len(archive.names)}"), *((key, f"{value}") for key, value in single.items())]

@@ -186,7 +186,8 @@ class Lattice:
     @cached_property
     def order(self) -> list[int]:
         """The nodes in topological order.  Raises GraphError for a loop, and unless there is one start and one end."""
-        entering, ends = np.bincount(self.end, minlength=self.num_nodes).tolist(), self.end.tolist()
+        entering = np.bincount(self.end, minlength=self.num_nodes).tolist()
+        ends = self.end.tolist()
         order = [self.ends[0]]
         for node in order:
             for link in self.leaving[node]:

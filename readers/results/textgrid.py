@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.report import Figures
 from readers.common.text import canonical, decode_text, is_number
 from readers.errors import FormatError
 
@@ -87,7 +88,8 @@ def read_textgrid(path: str | Path) -> tuple[Tier, ...]:
     tokens = _Tokens(text, path)
     if not text.lstrip().startswith(("File type", '"ooTextFile')):
         raise FormatError(f"{path}:1: {text.lstrip()[:30]!r}; {_EXPECTED}")
-    file_type, kind = tokens.string(), tokens.string()
+    file_type = tokens.string()
+    kind = tokens.string()
     if not file_type.startswith("ooTextFile") or kind != "TextGrid":
         raise FormatError(f"{tokens.where}: a file of type {file_type!r}, class {kind!r}; {_EXPECTED}")
     tokens.number()
@@ -98,23 +100,24 @@ def read_textgrid(path: str | Path) -> tuple[Tier, ...]:
 
 
 def _tier(tokens: "_Tokens") -> Tier:
-    kind, where = tokens.string(), tokens.where
+    kind = tokens.string()
+    where = tokens.where
     if kind not in (INTERVALS, POINTS):
         raise FormatError(f"{where}: tier of class {kind[:40]!r}; expected {INTERVALS} or {POINTS}")
     name = " ".join(tokens.string().split())
     tokens.number()
     tokens.number()
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for _ in range(tokens.count()):
         start = tokens.number()
         line = tokens.line
         end = start if kind == POINTS else tokens.number()
-        if not start <= end or (found and start < found[-1].end - OVERLAP):
+        if not start <= end or (intervals and start < intervals[-1].end - OVERLAP):
             raise FormatError(
                 f"{tokens.path}:{line}: from {start:g} to {end:g} s in tier {name[:40]!r}; expected intervals in order"
             )
-        found.append(Interval(start, end, tokens.string(), line))
-    return Tier(name, kind == POINTS, tuple(found))
+        intervals.append(Interval(start, end, tokens.string(), line))
+    return Tier(name, kind == POINTS, tuple(intervals))
 
 
 class _Tokens:
@@ -124,8 +127,10 @@ class _Tokens:
     """
 
     def __init__(self, text: str, path: str | Path):
-        self.path, self.line = path, 1
-        self._text, self._position = text, 0
+        self.path = path
+        self.line = 1
+        self._text = text
+        self._position = 0
         self._matches = self._meaningful()
 
     @property
@@ -176,3 +181,14 @@ class _Tokens:
             if token == '"':
                 raise FormatError(f"{self.where}: a quote is not closed; expected another one")
             yield token
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    tiers = read_textgrid(path)
+    ends = [interval.end for tier in tiers for interval in tier.intervals]
+    return [
+        ("tiers", " ".join(tier.name for tier in tiers if tier.name) or "none named"),
+        ("intervals", sum(len(tier.intervals) for tier in tiers if not tier.has_points)),
+        ("ends at", f"{max(ends, default=0.0):.2f} s"),
+    ]

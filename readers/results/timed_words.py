@@ -5,17 +5,21 @@ CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVT
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures, rows_of
 from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
 
 MOST_SECONDS = 1e9
 CHANNEL = "1"
+STM_COMMENT = ";;"
+CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
 LETTERS = {"A": "1", "B": "2"}  # other names of channels
 SPEAKER = "unknown"
 CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
@@ -98,7 +102,7 @@ def read_ctm(path: str | Path, beside: Iterable[str | Path] = ()) -> dict[str, l
     NIST sclite documentation.
     """
     records = _ctm_records(path)
-    keys = {*records, *(key for other in beside for key in _ctm_records(other))}
+    keys = {*records, *(key for file in beside for key in _ctm_records(file))}
     num_channels = Counter(name for name, _ in keys)
     utterances: dict[str, list[Word]] = {}
     for (name, channel), words in records.items():
@@ -115,16 +119,16 @@ def _ctm_records(path: str | Path) -> dict[tuple[str, str], list[Word]]:
         if not fields:
             continue
         try:
-            name, channel, start, duration, word, *rest = fields
-            numbers = to_numbers((start, duration, *rest[:1]))
-            known = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
-            if len(rest) > 1 or not known:
+            name, channel, start, duration, word, *optional = fields
+            numbers = to_numbers((start, duration, *optional[:1]))
+            are_valid = all(map(math.isfinite, numbers)) and all(0 <= time < MOST_SECONDS for time in numbers[:2])
+            if len(optional) > 1 or not are_valid:
                 raise ValueError
         except ValueError:
             raise FormatError(
                 f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
             ) from None
-        timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
+        timed = Word(word, numbers[0], numbers[0] + numbers[1], numbers[2] if optional else None)
         records.setdefault((name, LETTERS.get(channel.upper(), channel)), []).append(timed)
     return records
 
@@ -246,15 +250,15 @@ def write_vtt(path: str | Path, words: Sequence[Word]) -> None:
 
 def cues(words: Iterable[Word]) -> list[tuple[float, float, str]]:
     """Return (start, end, text) of subtitles; a subtitle is limited in duration and length and contains no pause."""
-    found: list[list[Word]] = []
+    subtitles: list[list[Word]] = []
     for word in words:
-        last = found[-1] if found else []
+        last = subtitles[-1] if subtitles else []
         goes_on = bool(last) and word.start - last[-1].end < PAUSE and word.end - last[0].start <= CUE_SECONDS
-        if goes_on and sum(len(one.text) + 1 for one in last) + len(word.text) <= CUE_CHARACTERS:
+        if goes_on and sum(len(spoken.text) + 1 for spoken in last) + len(word.text) <= CUE_CHARACTERS:
             last.append(word)
         else:
-            found.append([word])
-    return [(cue[0].start, cue[-1].end, " ".join(word.text for word in cue)) for cue in found]
+            subtitles.append([word])
+    return [(cue[0].start, cue[-1].end, " ".join(word.text for word in cue)) for cue in subtitles]
 
 
 # Suffix -> function that writes all utterances to one file (TOGETHER), or one utterance to its own file (ALONE).
@@ -367,3 +371,38 @@ def _clock(seconds: float, point: str) -> str:
     minutes, thousandths = divmod(thousandths, 60_000)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02d}:{minutes:02d}:{thousandths // 1000:02d}{point}{thousandths % 1000:03d}"
+
+
+def ctm_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    utterances = read_ctm(path)
+    words = [word for entry in utterances.values() for word in entry]
+    known = [word.confidence for word in words if word.confidence is not None]
+    return [
+        ("utterances", len(utterances)),
+        ("words", f"{len(words)}, {len({word.text for word in words})} different"),
+        ("ends at", f"{max(word.end for word in words):.2f} s"),
+        ("confidence", f"given for {len(known)}" + (f", mean {sum(known) / len(known):.3f}" if known else "")),
+    ]
+
+
+def stm_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = [row for row in rows_of(path) if not row[0].startswith(STM_COMMENT)]
+    texts = [row[6:] if row[5:] and row[5].startswith("<") else row[5:] for row in rows]  # <labels> is not a word
+    return [
+        ("segments", f"{len(rows)} of {len({row[0] for row in rows})} recordings"),
+        ("speakers", len({row[2] for row in rows})),
+        ("words", sum(map(len, texts))),
+        ("ends at", f"{max(float(row[4]) for row in rows):.2f} s"),
+    ]
+
+
+def subtitles_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
+    ends = [
+        int(hours or 0) * 3600 + int(minutes) * 60 + int(whole) + int(thousandths) / 1000
+        for hours, minutes, whole, thousandths in (cue.groups() for cue in cues)
+    ]
+    return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]

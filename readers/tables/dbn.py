@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.errors import FormatError
 
 SIGMOID_LAYERS = ("rbmgaussbernoulli", "rbmbernoullibernoulli")
@@ -92,10 +93,12 @@ def read_dbn(path: str | Path) -> DbnModel:
     file = _DbnFile(path)
     comment = file.header()
     file.tag("BDBN")
-    version, num_layers = file.count("version"), file.count("number of layers")
+    version = file.count("version")
+    num_layers = file.count("number of layers")
     if not 1 <= num_layers <= MAX_LAYERS:
         raise FormatError(f"{file.where}: {num_layers} layers; expected 1 to {MAX_LAYERS}")
-    mean, deviation = file.vector("gmean"), file.vector("gstddev")
+    mean = file.vector("gmean")
+    deviation = file.vector("gstddev")
     if len(mean) != len(deviation) or not len(mean) or not (deviation > 0).all():
         raise FormatError(
             f"{file.where}: gmean of {len(mean)} and gstddev of {len(deviation)} values; "
@@ -217,10 +220,11 @@ class _DbnFile:
     def matrix(self, name: str) -> npt.NDArray[np.float32]:
         """Read a matrix (rows, columns) float32."""
         self.tag("BMAT")
-        found = self.text("name of a matrix")
-        if found != name:
-            raise FormatError(f"{self.where}: matrix {found!r}; expected {name}")
-        rows, cols = self.count("rows"), self.count("columns")
+        title = self.text("name of a matrix")
+        if title != name:
+            raise FormatError(f"{self.where}: matrix {title!r}; expected {name}")
+        rows = self.count("rows")
+        cols = self.count("columns")
         size = 4 * rows * cols
         if self._position + size > len(self._raw):
             raise FormatError(
@@ -239,3 +243,13 @@ class _DbnFile:
         if matrix.size and matrix.shape[1] != 1:
             raise FormatError(f"{self.where}: {name} is {matrix.shape[0]}x{matrix.shape[1]}; expected one column")
         return matrix.reshape(-1)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    found = read_dbn(path)
+    figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]
+    for number, layer in enumerate(found.layers):
+        rows, cols = layer.weights.shape
+        figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
+    return [*figures, ("priors", "none" if found.prior is None else len(found.prior))]

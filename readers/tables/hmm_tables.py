@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
+from readers.common.report import Figures, extent
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
 
@@ -244,7 +245,8 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
     for number, fields in _rows(path):
         if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
             raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected model from to ln_probability")
-        ways, way = topology.setdefault(fields[0], {}), (int(fields[1]), int(fields[2]))
+        ways = topology.setdefault(fields[0], {})
+        way = (int(fields[1]), int(fields[2]))
         if way in ways or way[0] == way[1] or way[1] == 0:
             raise FormatError(
                 f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
@@ -252,11 +254,11 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
             )
         ways[way] = _number(fields[3], f"{path}:{number}")
     for model, ways in topology.items():
-        for place in {way[0] for way in ways}:
-            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
+        for state in {way[0] for way in ways}:
+            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == state)
             if abs(total - 1) > PROBABILITY_TOLERANCE:
                 raise FormatError(
-                    f"{path}: transitions of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
+                    f"{path}: transitions of {model!r} from {state} sum to {total:.4f}; expected 1 (natural logs)"
                 )
     _refuse_empty(topology, path, "model from to ln_probability")
     return {model: tuple((start, end, ln) for (start, end), ln in ways.items()) for model, ways in topology.items()}
@@ -371,3 +373,50 @@ def _write(path: str | Path, rows: Iterable[Sequence[str]]) -> None:
                 if not field or field.split() != [field]:
                     raise FormatError(f"{path}: name {field!r} cannot be written; expected no blanks in it")
             file.write(" ".join(row) + "\n")
+
+
+def transitions_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    stay = [math.exp(ln_self) for ln_self, _ in read_transitions(path).values()]
+    frames = [1 / (1 - p) for p in stay if p < 1]
+    figures: Figures = [("states", len(stay)), ("staying", f"probability {extent(stay, '.3f')}")]
+    return figures + ([("duration", f"{extent(frames, '.1f')} frames expected")] if frames else [])
+
+
+def cntkmap_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    indices = read_cntkmap(path)
+    return [("states", len(indices)), ("outputs", extent(indices.values()))]
+
+
+def tied_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    tied = read_tied_states(path)
+    return [("states", len(tied)), ("senones", len(set(tied.values())))]
+
+
+def silence_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model, topology = read_silence(path)
+    return [("model", model), ("topology", topology)]
+
+
+def topology_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    models = read_topology(path)
+    return [("models", " ".join(models)), ("ways", sum(map(len, models.values())))]
+
+
+def state_map_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    models = read_state_map(path)
+    sizes = {len(states) for states in models.values()}
+    states = {state for row in models.values() for state in row}
+    each = f"{min(sizes)}" if len(sizes) == 1 else extent(sizes)
+    return [("models", f"{len(models)}, {each} states each"), ("states", f"{len(states)} different")]
+
+
+def lookahead_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    scores = read_lookahead(path)
+    return [("words", len(scores)), ("scores", extent(scores.values(), "g"))]

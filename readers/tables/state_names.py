@@ -40,11 +40,11 @@ def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
     """
     places: dict[str, dict[int, str]] = {}
     for state in states:
-        model, place = model_of_state(state)
-        other = places.setdefault(model, {}).setdefault(place, state)
-        if other != state:
+        model, index = model_of_state(state)
+        earlier = places.setdefault(model, {}).setdefault(index, state)
+        if earlier != state:
             raise FormatError(
-                f"state list: '{other}' and '{state}' are both state {place} of '{model}'; expected one; "
+                f"state list: '{earlier}' and '{state}' are both state {index} of '{model}'; expected one; "
                 "give a model state map instead"
             )
-    return {model: [names[place] for place in sorted(names)] for model, names in places.items()}
+    return {model: [names[index] for index in sorted(names)] for model, names in places.items()}

@@ -142,8 +142,9 @@ def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
 
 def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
     """Return a tensor.  Raises ModelError for types and shapes that NumPy does not have."""
-    found = file.get_slice(name)
-    kind, shape = found.get_dtype(), found.get_shape()
+    view = file.get_slice(name)
+    kind = view.get_dtype()
+    shape = view.get_shape()
     if kind not in TENSOR_TYPES or len(shape) > MOST_DIMENSIONS:
         raise ModelError(
             f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"

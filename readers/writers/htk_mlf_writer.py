@@ -115,14 +115,14 @@ class HTKMLFWriter(Writer):
         return count_odd({name: values[name] for name in self.outputs})
 
     def _refuse_same_paths(self) -> None:
-        seen: dict[Path, str] = {}
+        entry_of: dict[Path, str] = {}
         for output in self.outputs.values():
             for number, path in enumerate(output.paths, 1):
-                place = f"{output.list_file}, entry {number}"
+                entry = f"{output.list_file}, entry {number}"
                 key = Path(path).absolute()
-                if key in seen:
-                    raise FormatError(f"{place}: {path} is also {seen[key]}; expected a file for each output")
-                seen[key] = place
+                if key in entry_of:
+                    raise FormatError(f"{entry}: {path} is also {entry_of[key]}; expected a file for each output")
+                entry_of[key] = entry
 
 
 def _open_output(name: str, block: Config) -> NodeOutput:

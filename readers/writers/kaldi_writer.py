@@ -114,10 +114,10 @@ class KaldiWriter(NodeFilesWriter[BinaryIO]):
             by_command = [*Kaldi2NodeOptions.option_keys(), *LISTS]
             names = by_command if block.has_own("Kaldicmd") else KaldiNodeOptions.option_keys()
             self.warnings.extend(map(str, block.unknown(names)))
-        files = [path.absolute() for one in self.outputs.values() for path in one.paths]
+        files = [path.absolute() for output in self.outputs.values() for path in output.paths]
         for path in files:
             require_writable(path)
-        paths = [*files, *(one.ark for one in self.outputs.values() if one.to_stdout)]
+        paths = [*files, *(output.ark for output in self.outputs.values() if output.to_stdout)]
         for path in paths:
             if paths.count(path) > 1:
                 raise ConfigError(f"{config.where()}: {path} is used twice; expected one file for each output")
@@ -183,9 +183,9 @@ def _command_output(name: str, block: Config) -> ArkOutput:
     """Return the output that Kaldicmd describes. Raises ArgonautError."""
     options = Kaldi2NodeOptions.from_block(block)
     where = f"{block.where('Kaldicmd')}: {block.full_name('Kaldicmd')}"
-    found = parse_specifier(options.command, where, 2, standard=True)
-    files = {kind: Path(path) for kind, path in zip(found.kinds, found.paths)}
-    if "ark" not in files or len(files) < len(found.kinds):
+    specifier = parse_specifier(options.command, where, 2, standard=True)
+    files = {kind: Path(path) for kind, path in zip(specifier.kinds, specifier.paths)}
+    if "ark" not in files or len(files) < len(specifier.kinds):
         raise FormatError(f"{where}: {options.command!r}; expected ark:FILE, or ark,scp:FILE,FILE")
-    place = block.where("Kaldicmd" if options.dim is None else "dim")
-    return ArkOutput(name, files["ark"], files.get("scp"), found.text, options.dim, place)
+    where_dim = block.where("Kaldicmd" if options.dim is None else "dim")
+    return ArkOutput(name, files["ark"], files.get("scp"), specifier.text, options.dim, where_dim)

@@ -76,18 +76,19 @@ class SequenceWriter(NodeFilesWriter[TextIO]):
         blocks = node_blocks(config, "file and token")
         self.warnings = [str(unknown) for unknown in config.unknown([*WriterBlock.option_keys(), *blocks])]
         self.outputs: dict[str, TokenOutput] = {}
-        taken: dict[Path, str] = {}
+        output_of: dict[Path, str] = {}
         for name, block in blocks.items():
             self.warnings.extend(map(str, block.unknown(SequenceNodeOptions.option_keys())))
             options = SequenceNodeOptions.from_block(block)
-            path, tokens = options.file, options.token
+            path = options.file
+            tokens = options.token
             require_writable(path)
-            if path.absolute() in taken:
+            if path.absolute() in output_of:
                 raise ConfigError(
-                    f"{block.where('file')}: {path} is also that of {taken[path.absolute()]}; expected one file for "
-                    "each node"
+                    f"{block.where('file')}: {path} is also that of {output_of[path.absolute()]}; expected one "
+                    "file for each node"
                 )
-            taken[path.absolute()] = name
+            output_of[path.absolute()] = name
             if os.path.realpath(tokens) == os.path.realpath(path):
                 raise ConfigError(
                     f"{block.where('file')}: {path} is its token file and would be overwritten; expected another file"

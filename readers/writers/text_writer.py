@@ -115,7 +115,8 @@ class TextFormat(Options):
                 text = text.replace(mark, value)
             return text
 
-        between, samples = filled(self.element_separator), filled(self.sample_separator)
+        between = filled(self.element_separator)
+        samples = filled(self.sample_separator)
         return filled(self.sequence_prologue) + self._body(values, between, samples) + filled(self.sequence_epilogue)
 
     def _body(self, values: np.ndarray, between: str, samples: str) -> str:
@@ -150,7 +151,8 @@ class TextWriter(NodeFilesWriter[TextIO]):
 
     def __init__(self, path: str, text_format: TextFormat, stdout: TextIO | None = None):
         super().__init__()
-        self._path, self._format = path, text_format
+        self._path = path
+        self._format = text_format
         self._stdout = stdout if path == "-" else None
         self._num_sequences: dict[str, int] = {}
         if self._stdout is None:
@@ -190,8 +192,8 @@ class TextWriter(NodeFilesWriter[TextIO]):
         sequences = np.hsplit(matrix, matrix.shape[1]) if utterance.records else [matrix]
         first = self._num_sequences[node]
         texts = [
-            self._format.sequence(node, one, utterance.key, utterance.line + 1, first + index)
-            for index, one in enumerate(sequences)
+            self._format.sequence(node, sequence, utterance.key, utterance.line + 1, first + index)
+            for index, sequence in enumerate(sequences)
         ]
         separator = self._format.sequence_separator
         self.file(node).write((separator if first else "") + separator.join(texts))

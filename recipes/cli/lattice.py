@@ -28,53 +28,32 @@ Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt 
 file for each utterance.
 """
 
-from typing import TYPE_CHECKING
-
-from decoder.lattices.jobs.options import (
-    CombineOptions,
-    ConsensusOptions,
-    DeterminiseOptions,
-    KaldiOptions,
-    LatticeFiles,
-    OpenFstOptions,
-    OracleOptions,
-    RescoreOptions,
-    WordsOptions,
-)
+from decoder.lattices import jobs
 from readers.common.faults import counted
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
-if TYPE_CHECKING:
-    from decoder.lattices.jobs.index import LatticeResult
 
-
-def run_words(options: WordsOptions, console: Console) -> int:
-    from decoder.lattices.jobs.words import find_words
-
+def run_words(options: jobs.WordsOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = find_words(options, progress=progress)
+        result = jobs.find_words(options, progress=progress)
     num_words = sum(map(len, result.words.values()))
     return finish(
         options, console, result, f"{counted(num_words, 'word')}, mean confidence {result.mean_confidence:.3f}"
     )
 
 
-def run_consensus(options: ConsensusOptions, console: Console) -> int:
-    from decoder.lattices.jobs.words import find_consensus
-
+def run_consensus(options: jobs.ConsensusOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = find_consensus(options, progress=progress)
+        result = jobs.find_consensus(options, progress=progress)
     errors = sum(network.expected_errors for network in result.networks.values())
     num_words = sum(len(network.words) for network in result.networks.values())
     return finish(options, console, result, f"{counted(num_words, 'word')}, {errors:.1f} errors expected")
 
 
-def run_oracle(options: OracleOptions, console: Console) -> int:
-    from decoder.lattices.jobs.words import find_oracle
-
+def run_oracle(options: jobs.OracleOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = find_oracle(options, progress=progress)
+        result = jobs.find_oracle(options, progress=progress)
     show_losses(result.report, options.report, console.verbose, options.lattices)
     print(result.report.summary())
     if result.words:
@@ -84,69 +63,59 @@ def run_oracle(options: OracleOptions, console: Console) -> int:
     return result.report.exit_status
 
 
-def run_determinise(options: DeterminiseOptions, console: Console) -> int:
-    from decoder.lattices.jobs.writing import determinise_lattices
-
+def run_determinise(options: jobs.DeterminiseOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = determinise_lattices(options, progress=progress)
+        result = jobs.determinise_lattices(options, progress=progress)
     return finish(options, console, result, f"{result.num_read} links became {result.num_written}")
 
 
-def run_rescore(options: RescoreOptions, console: Console) -> int:
-    from decoder.lattices.jobs.writing import rescore_lattices
-
+def run_rescore(options: jobs.RescoreOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = rescore_lattices(options, progress=progress, note=console.note)
+        result = jobs.rescore_lattices(options, progress=progress, note=console.note)
     links = f"{result.num_read} links became {result.num_written}"
     return finish(options, console, result, f"{links}, {result.num_changed} best paths have other words")
 
 
-def run_combine(options: CombineOptions, console: Console) -> int:
-    from decoder.lattices.jobs.writing import combine_lattices
-
+def run_combine(options: jobs.CombineOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = combine_lattices(options, progress=progress)
+        result = jobs.combine_lattices(options, progress=progress)
     return finish(options, console, result, f"{result.num_written} links of {1 + len(options.others)} systems")
 
 
-def run_kaldi(options: KaldiOptions, console: Console) -> int:
-    from decoder.lattices.jobs.conversion import write_kaldi
-
+def run_kaldi(options: jobs.KaldiOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = write_kaldi(options, progress=progress)
+        result = jobs.write_kaldi(options, progress=progress)
     scales = ", ".join(f"{scale:g}" for scale in result.acoustic_scales)
     return finish(options, console, result, f"acoustic scale {scales}")
 
 
-def run_openfst(options: OpenFstOptions, console: Console) -> int:
-    from decoder.lattices.jobs.conversion import write_openfst
-
+def run_openfst(options: jobs.OpenFstOptions, console: Console) -> int:
     with console.progress("lattices") as progress:
-        result = write_openfst(options, progress=progress)
+        result = jobs.write_openfst(options, progress=progress)
     arcs = f"{counted(result.num_arcs, 'arc')} of {counted(result.num_words, 'word')}"
     return finish(options, console, result, arcs)
 
 
-def finish(options: LatticeFiles, console: Console, result: "LatticeResult", figures: str) -> int:
+def finish(options: jobs.LatticeFiles, console: Console, result: "jobs.LatticeResult", figures: str) -> int:
     """Show which lattices were lost, and print the figures of what was written; return the exit status."""
     show_losses(result.report, options.report, console.verbose, options.lattices)
     outcome = "nothing"
     if result.files:
-        first, *others = result.files
-        outcome = f"{first}{f' and {len(others)} more' if others else ''}: {figures}"
+        first, *later_files = result.files
+        outcome = f"{first}{f' and {len(later_files)} more' if later_files else ''}: {figures}"
     print(f"{outcome}; {result.report.summary()}")
     return result.report.exit_status
 
 
 ACTIONS = (
-    ("words", WordsOptions, run_words, "write words with times and confidences"),
-    ("consensus", ConsensusOptions, run_consensus, "write consensus networks (sausages)"),
-    ("oracle", OracleOptions, run_oracle, "print the lowest error rate that the lattices allow"),
-    ("determinise", DeterminiseOptions, run_determinise, "write lattices in which each word sequence occurs once"),
-    ("kaldi", KaldiOptions, run_kaldi, "write lattices in Kaldi's format, text or binary"),
-    ("openfst", OpenFstOptions, run_openfst, "write word acceptors for OpenFst"),
-    ("rescore", RescoreOptions, run_rescore, "replace the language model scores by those of another n-gram"),
-    ("combine", CombineOptions, run_combine, "join the lattices of several systems"),
+    ("words", jobs.WordsOptions, run_words, "write words with times and confidences"),
+    ("consensus", jobs.ConsensusOptions, run_consensus, "write consensus networks (sausages)"),
+    ("oracle", jobs.OracleOptions, run_oracle, "print the lowest error rate that the lattices allow"),
+    ("determinise", jobs.DeterminiseOptions, run_determinise, "write lattices in which each word sequence occurs once"),
+    ("kaldi", jobs.KaldiOptions, run_kaldi, "write lattices in Kaldi's format, text or binary"),
+    ("openfst", jobs.OpenFstOptions, run_openfst, "write word acceptors for OpenFst"),
+    ("rescore", jobs.RescoreOptions, run_rescore, "replace the language model scores by those of another n-gram"),
+    ("combine", jobs.CombineOptions, run_combine, "join the lattices of several systems"),
 )
 COMMAND = Command(
     "lattice", actions=tuple(Command(name, options, run, help=text) for name, options, run, text in ACTIONS)

@@ -17,7 +17,8 @@ class TextDisplay:
     """Prints a line for each utterance that has ended; with `times`, after the start and the end of its words."""
 
     def __init__(self, times: bool):
-        self.times, self.live = times, sys.stderr.isatty()
+        self.times = times
+        self.live = sys.stderr.isatty()
 
     def __call__(self, event: "RecognitionEvent") -> None:
         self.below("" if event.is_final else event.text)
@@ -45,8 +46,13 @@ class JsonDisplay:
         if not event.is_final:
             self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
             return
+        slots: dict[str, object] = {}
+        if event.slots:
+            from decoder.grammars.slots import slot_objects
+
+            slots = {"slots": slot_objects(event.slots)}
         reason = {"reason": event.reason} if event.reason else {}
-        self.line({"type": "final", **times, "text": event.text, "words": word_objects(event.words), **reason})
+        self.line({"type": "final", **times, "text": event.text, "words": word_objects(event.words), **slots, **reason})
 
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
         counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}

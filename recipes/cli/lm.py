@@ -26,8 +26,8 @@ A text has one sentence per line, with blanks between the words and without <s> 
 
 import math
 
-from decoder.lattices.jobs.options import NbestOptions, RescoreListsOptions
-from decoder.lm.options import EstimationOptions, InterpolationOptions, PerplexityOptions, PruningOptions
+from decoder import lm
+from decoder.lattices import jobs
 from readers.errors import ConfigError
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
@@ -35,9 +35,7 @@ from recipes.cli.console import show_losses
 SHOWN_WORDS = 10  # of those that are left out
 
 
-def run_estimate(options: EstimationOptions, console: Console) -> int:
-    from decoder.lm.estimation_job import estimate_from_texts
-
+def run_estimate(options: lm.EstimationOptions, console: Console) -> int:
     machines = console.machines
     one_machine = options.classes is None or not machines.scheduler
     machines.require("scheduler", one_machine, "is given beside --classes, which are found on one machine")
@@ -45,15 +43,13 @@ def run_estimate(options: EstimationOptions, console: Console) -> int:
         if path.exists() and not path.is_file():
             raise ConfigError(f"{path}: a pipe or a device; expected a file, which other processes can read")
     with console.runner() as runner, console.progress("parts", runner) as progress:
-        model = estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
+        model = lm.estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
     print(f"{options.output}: {model}")
     return 0
 
 
-def run_interpolate(options: InterpolationOptions, console: Console) -> int:
-    from decoder.lm.mixing.job import interpolate_models
-
-    result = interpolate_models(options)
+def run_interpolate(options: lm.InterpolationOptions, console: Console) -> int:
+    result = lm.interpolate_models(options)
     model = result.model
     for path, weight in zip(options.lm, result.weights):
         print(f"{path}: weight {weight:.3f}")
@@ -61,21 +57,17 @@ def run_interpolate(options: InterpolationOptions, console: Console) -> int:
     return 0
 
 
-def run_prune(options: PruningOptions, console: Console) -> int:
-    from decoder.lm.mixing.job import prune_model
-
-    before, after = prune_model(options)
+def run_prune(options: lm.PruningOptions, console: Console) -> int:
+    before, after = lm.prune_model(options)
     print(f"{options.lm}: {before}")
     print(f"{options.output}: {after}")
     return 0
 
 
-def run_perplexity(options: PerplexityOptions, console: Console) -> int:
+def run_perplexity(options: lm.PerplexityOptions, console: Console) -> int:
     """Print the perplexity; exit status 1 if some words were left out, 2 if all were."""
-    from decoder.lm.network import perplexity_of_texts
-
     with console.progress("sentences") as progress:
-        result = perplexity_of_texts(options, progress=progress, note=console.note)
+        result = lm.perplexity_of_texts(options, progress=progress, note=console.note)
     for what, words in (("unknown to the model", result.unknown), ("of probability 0", result.impossible)):
         if words:
             shown = words if console.verbose else words[:SHOWN_WORDS]
@@ -92,12 +84,10 @@ def run_perplexity(options: PerplexityOptions, console: Console) -> int:
     return 1 if result.unknown or result.impossible else 0
 
 
-def run_nbest(options: NbestOptions, console: Console) -> int:
+def run_nbest(options: jobs.NbestOptions, console: Console) -> int:
     """Write n-best lists; exit status 1 if some lattices were lost, 2 if all were."""
-    from decoder.lattices.jobs.nbest import extract_nbest
-
     with console.progress("lattices") as progress:
-        result = extract_nbest(options, progress=progress)
+        result = jobs.extract_nbest(options, progress=progress)
     report = result.report
     show_losses(report, f"{options.output}.report", console.verbose)
     scale = f"; rescore with --lm-scale {result.lm_scale:g}" if result.lm_scale is not None else ""
@@ -105,12 +95,10 @@ def run_nbest(options: NbestOptions, console: Console) -> int:
     return report.exit_status
 
 
-def run_rescore(options: RescoreListsOptions, console: Console) -> int:
+def run_rescore(options: jobs.RescoreListsOptions, console: Console) -> int:
     """Rescore with a network, an n-gram or both, or with other weights for the scores of the lists."""
-    from decoder.lattices.jobs.nbest import rescore_nbest
-
     with console.progress("sentences") as progress:
-        result = rescore_nbest(options, progress=progress)
+        result = jobs.rescore_nbest(options, progress=progress)
     numbers = f"{len(result.lists)} lists, {result.num_sentences} sentences, {result.num_changed} changed"
     print(f"{options.output or options.mlf}: {numbers}")
     return 0
@@ -119,11 +107,13 @@ def run_rescore(options: RescoreListsOptions, console: Console) -> int:
 COMMAND = Command(
     "lm",
     actions=(
-        Command("estimate", EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
-        Command("interpolate", InterpolationOptions, run_interpolate, help="interpolate n-gram models"),
-        Command("prune", PruningOptions, run_prune, help="leave out n-grams that matter little"),
-        Command("perplexity", PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
-        Command("nbest", NbestOptions, run_nbest, help="extract n-best lists from lattices"),
-        Command("rescore", RescoreListsOptions, run_rescore, help="rescore n-best lists with a network or an n-gram"),
+        Command("estimate", lm.EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
+        Command("interpolate", lm.InterpolationOptions, run_interpolate, help="interpolate n-gram models"),
+        Command("prune", lm.PruningOptions, run_prune, help="leave out n-grams that matter little"),
+        Command("perplexity", lm.PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
+        Command("nbest", jobs.NbestOptions, run_nbest, help="extract n-best lists from lattices"),
+        Command(
+            "rescore", jobs.RescoreListsOptions, run_rescore, help="rescore n-best lists with a network or an n-gram"
+        ),
     ),
 )

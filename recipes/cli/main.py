@@ -59,8 +59,10 @@ def run(argv: list[str]) -> int:
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)
-        # These commands allow options between positional arguments, which a parser with subcommands does not support.
-        parse = parser.parse_intermixed_args if module.COMMAND.mixed else parser.parse_args
+        # These commands allow options between positional arguments, which a parser with subcommands does not support,
+        # nor Python's with `--`.
+        is_mixed = module.COMMAND.mixed and "--" not in argv
+        parse = parser.parse_intermixed_args if is_mixed else parser.parse_args
         arguments = parse(argv[1:])
         with quietly(arguments.quiet):
             return module.COMMAND(arguments)

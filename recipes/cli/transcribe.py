@@ -14,7 +14,8 @@ than that of the training is resampled; a lower one needs --upsample, and severa
 Formats: text; json, one object per line with words, times and confidences; the subtitles srt and vtt; ctm (NIST), mlf
 (HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.
 Without -o the result is printed; with several files, text is printed after the name of each file.
-With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`.
+With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`,
+and `slots` with what was said for each tag of a JSGF grammar.
 In folders, hidden files and files without an extension of audio are ignored; formats that cannot be read, such as .m4a,
 are listed.
 Exit status: 0 if every file was recognised, 1 if some were not or all are unfinished, 2 if none was.

@@ -4,11 +4,11 @@ import math
 from collections import Counter
 from typing import Any
 
+from readers.common.report import Figures
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, FormatError
 from readers.language.vocabulary_record import parse_vocabularies
-from recipes.file_kinds.figures import Figures, Kind
 
 # Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {
@@ -19,16 +19,14 @@ CHECKPOINTS = {
 IVECTORS = "argonaut-ivectors"
 
 
-def safetensors_kind(path: str) -> Kind:
-    """Return (kind, function for its figures) of a safetensors file: a model or, according to its metadata, a
-    checkpoint.
-    """
+def safetensors_kind(path: str) -> str:
+    """Return the kind of a safetensors file: a model or, according to its metadata, a checkpoint."""
     found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
     if isinstance(found, str) and found in CHECKPOINTS:
-        return CHECKPOINTS[found], checkpoint
+        return CHECKPOINTS[found]
     if found == IVECTORS:
-        return "i-vector model", ivectors
-    return "safetensors model", model
+        return "i-vector model"
+    return "safetensors model"
 
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter[str], dict[str, str]]:
@@ -96,23 +94,6 @@ def words_of(records: object, path: str) -> Figures:
     return [("vocabulary", f"{name}: {record.text()}") for name, record in found.items()]
 
 
-def ivectors(path: str) -> Figures:
-    from dataclasses import asdict
-
-    from features.ivectors.model import IvectorModel
-
-    found = IvectorModel.load(path)
-    background = found.background
-    covariances = "diagonal" if background.full is None else "full"
-    return [
-        ("i-vectors", f"{found.dim} values"),
-        ("background", f"{len(background.diagonal.weights)} Gaussians of {found.num_values} values, {covariances}"),
-        ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
-        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(found.options).items())),
-        ("trained on", ", ".join(found.record.texts()) or "features of unknown settings"),
-    ]
-
-
 def checkpoint(path: str) -> Figures:
     shapes, types, metadata = _open(path)
     state = _parsed(metadata.get("argonaut", ""))
@@ -153,14 +134,3 @@ def _input_text(node: dict[str, Any]) -> str:
     if None not in sides:
         return f"{node.get('name')} {math.prod(sides)} values ({' x '.join(map(str, sides))})"
     return f"{node.get('name')} {options.get('rows', '?')} values"
-
-
-def dbn(path: str) -> Figures:
-    from readers.tables.dbn import read_dbn
-
-    found = read_dbn(path)
-    figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]
-    for number, layer in enumerate(found.layers):
-        rows, cols = layer.weights.shape
-        figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
-    return [*figures, ("priors", "none" if found.prior is None else len(found.prior))]

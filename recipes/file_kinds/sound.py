@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from readers.common.report import Figures, all_finite
 from readers.config.side_files import SideFiles, side_file
 from readers.errors import FormatError
-from recipes.file_kinds.figures import Figures, all_finite, seconds
+from readers.htk.units import seconds
 
 
 def features(path: str) -> Figures:

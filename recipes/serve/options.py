@@ -25,9 +25,9 @@ class AccessOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
-            is_alone = getattr(self, name) is not None and getattr(self, other) is None
-            self.require(name, not is_alone, f"is given without {{{other}}}; expected both")
+        for name, partner in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+            is_alone = getattr(self, name) is not None and getattr(self, partner) is None
+            self.require(name, not is_alone, f"is given without {{{partner}}}; expected both")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class ServeOptions(Options):
     host: str = option("127.0.0.1", "address to listen on (default 127.0.0.1: this machine)", metavar="NAME")
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
+    grammar: Path | None = option(None, "recognise the sentences of this grammar only, as `transcribe` does")
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
     limits: Limits = group(Limits)
     access: AccessOptions = group(AccessOptions)

@@ -15,7 +15,7 @@ from readers.common.jobs.processes import end_with_parent
 from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 from recipes.warmup import tasks
-from recipes.warmup.material import make_material
+from recipes.warmup.toy_system import make_toy_system
 
 SHARES = (("sequences",), ("search", "frames"))  # tasks of one process each; they take equally long
 THREADS = "2"  # of networks, on any machine: the kernels of several threads are compiled, too
@@ -37,7 +37,7 @@ def warm_up(progress: Callable[..., None]) -> tuple[int, bool]:
     shares = SHARES if available_cores() > 1 else [[name for share in SHARES for name in share]]
     with tempfile.TemporaryDirectory(prefix="argonaut-warmup-") as directory:
         root = Path(directory)
-        make_material(root)
+        make_toy_system(root)
         if fault := run_step(*tasks.extraction(root)):
             raise ArgonautError(f"warmup: {fault}")
         total = sum(len(getattr(tasks, name)(root)) for share in shares for name in share)
@@ -56,7 +56,9 @@ def warm_up(progress: Callable[..., None]) -> tuple[int, bool]:
                         continue
                     if report.fault:
                         raise ArgonautError(f"warmup: {report.fault}")
-                    done, num_kernels, is_kept = done + 1, num_kernels + report.num_kernels, is_kept & report.is_kept
+                    done += 1
+                    num_kernels += report.num_kernels
+                    is_kept = is_kept & report.is_kept
                     progress(done, total, kernels=num_kernels)
     return num_kernels, is_kept
 

@@ -1,9 +1,9 @@
-"""What `argonaut warmup` runs: the commands that compile kernels, on the material of material.py."""
+"""What `argonaut warmup` runs: the commands that compile kernels, on the toy system of toy_system.py."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from recipes.warmup.material import RATE, WORDS
+from recipes.warmup.toy_system import RATE, WORDS
 
 Step = tuple[str, Callable[..., int], list[str]]  # title, function of a command line, its arguments
 
@@ -11,21 +11,25 @@ CONFIG = Path(__file__).parent / "config" / "networks.cntk"
 
 
 def extraction(root: Path) -> Step:
-    """The features of the material, which all tasks need."""
+    """The features of the toy system, which all tasks need."""
     return argonaut("hcopy", "-C", root / "hcopy.config", "-S", root / "hcopy.list", "-j", 1)
 
 
 def search(root: Path) -> list[Step]:
     """Language models, graphs, decoding, alignment, lattices, bundles."""
-    lm, two, both = root / "lm.arpa", root / "two.arpa", root / "collection"
-    both.write_text(f"{lm} 0.5\n{two} 0.5\n")
+    lm = root / "lm.arpa"
+    two = root / "two.arpa"
+    collection = root / "collection"
+    collection.write_text(f"{lm} 0.5\n{two} 0.5\n")
     (root / "hotwords").write_text("AB\nBA C\n")
     tables = ("--state-list", root / "states.list", "--alignment", root / "states.mlf", "--dict", root / "dict")
     scoring = ("-cntkmap", root / "graph/cntkmap", "-acweight", 0.5)
     model = ("-am", root / "models/Dnn", *scoring)
-    compiled, mlf = ("-graph", root / "graph/graph.dg"), ("-outmlf", root / "words")
+    compiled = ("-graph", root / "graph/graph.dg")
+    mlf = ("-outmlf", root / "words")
     graph = (*compiled, "-lm", lm)
-    files, audio = ("-infiles", root / "test.scp"), ("--features", root / "hcopy.config")
+    files = ("-infiles", root / "test.scp")
+    audio = ("--features", root / "hcopy.config")
     lattices = ("--lattices", root / "lat.index")
     utterance = (root / "audio.scp").read_text().split()[0]
     bundle = root / "tones.argo"
@@ -37,7 +41,7 @@ def search(root: Path) -> list[Step]:
         argonaut("g2p", "train", root / "dict", "-o", root / "words.g2p", "--hold-out", 2),
         argonaut("g2p", "apply", root / "words.g2p", *WORDS),
         argonaut("graph", *tables, "--lm", lm, "--out", root / "graph"),
-        argonaut("graph", *tables, "--lm-collection", both, "--out", root / "mixed"),
+        argonaut("graph", *tables, "--lm-collection", collection, "--out", root / "mixed"),
         argonaut("graph", *tables, "--loop", "--out", root / "loop"),
         network(root, "Dnn", "SGD=[maxEpochs=10;learningRatesPerMB=1.6]"),
         argon(*graph, *model, *files, *mlf, "-lattice-prefix", root / "lat"),
@@ -45,7 +49,7 @@ def search(root: Path) -> list[Step]:
         argon(*graph, *model, *files, *mlf, "--int8"),
         argon(*graph, *model, *files, *mlf, "--hotwords", root / "hotwords", "-lattice-prefix", root / "hot"),
         argon(*graph, *model, *audio, "-infiles", root / "audio.scp", *mlf, "--no-lm-lookahead"),
-        argon("-graph", root / "mixed/graph.dg", "-lm-collection", both, *model, *files, *mlf),
+        argon("-graph", root / "mixed/graph.dg", "-lm-collection", collection, *model, *files, *mlf),
         argon("-graph", root / "loop/graph.dg", *model, *files, *mlf, "-lattice-prefix", root / "loops"),
         argon(*graph, *model, *audio, "--stream", utterance, "--json"),
         argon(*compiled, *model, *files, "-alignmlf", root / "words.mlf", "--dict", root / "dict", *mlf),
@@ -153,7 +157,8 @@ def train_lattice_free(_: list[str]) -> int:
     from readers.minibatches.sequence_layout import SequenceLayout
     from readers.minibatches.supervision import ChainSupervision, DenominatorGraph, NumeratorGraph, PlacedSupervision
 
-    zeros, ones = np.zeros(1, np.int32), np.ones(1, np.float32)
+    zeros = np.zeros(1, np.int32)
+    ones = np.ones(1, np.float32)
     denominator = DenominatorGraph(1, 2, zeros, zeros, zeros, ones, np.ones(1))
     numerator = NumeratorGraph(1, zeros, zeros, zeros, 0 * ones, 0 * ones, 0 * ones)
     placed = PlacedSupervision(0, 0, 3, ChainSupervision("warmup", 3, numerator, denominator))
@@ -196,7 +201,9 @@ def compute_lattice_criterion(_: list[str]) -> int:
     from readers.minibatches.sequence_layout import SequenceLayout
     from readers.minibatches.supervision import LatticeSupervision, PlacedSupervision
 
-    zero, score, no = np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros(1, bool)
+    zero = np.zeros(1, np.int32)
+    score = np.zeros(1, np.float32)
+    no = np.zeros(1, bool)
     arc = (zero, zero + 1, zero, zero + 1, zero, zero, score, score, no)  # from node 0 to 1, a frame in senone 0
     placed = PlacedSupervision(0, 0, 1, LatticeSupervision("utterance", 1, zero, zero, 0.0, *arc, 2, no))
     layout = SequenceLayout(1, 1, ~no[None], ~no[None], no[None], supervisions=(placed,))
@@ -206,7 +213,8 @@ def compute_lattice_criterion(_: list[str]) -> int:
         network.add("Input", "x", rows=2)
         network.add("Parameter", "b", rows=2)
         network.add("SequenceWithSoftmax", "J", "labels", network.add("Plus", "z", "x", "b"), "z")
-        engine, matrix = Engine(network, ["J"]), np.eye(2, 1)
+        engine = Engine(network, ["J"])
+        matrix = np.eye(2, 1)
         for training in (False, True):
             engine.forward({"labels": matrix, "x": matrix}, training, layout=layout)
     return 0
@@ -235,8 +243,8 @@ def stream_with_pruning(arguments: list[str]) -> int:
     bundle, audio = arguments
     samples, rate = read_audio(audio)
     recognizer = Recognizer.load(bundle)
-    for one in (recognizer, recognizer.with_grammar(list(WORDS))):  # the graph of a grammar is in memory
-        stream = one.stream(rate)
+    for variant in (recognizer, recognizer.with_grammar(list(WORDS))):  # the graph of a grammar is in memory
+        stream = variant.stream(rate)
         stream.push(samples / 32768)
         stream.finish()
     return 0
@@ -295,8 +303,8 @@ def mapped(root: Path, *networks: str) -> Step:
 def network(root: Path, command: str, *settings: str) -> Step:
     from recipes.cli.cntk import run
 
-    given = [f"configFile={CONFIG}", f"Dir={root}", f"Network={command}", f"command={command}", *settings]
-    return f"cntk {command}", run, given
+    arguments = [f"configFile={CONFIG}", f"Dir={root}", f"Network={command}", f"command={command}", *settings]
+    return f"cntk {command}", run, arguments
 
 
 def argon(*arguments: object) -> Step:

@@ -1,6 +1,7 @@
 """The public face in Python."""
 
 import inspect
+import pickle
 import subprocess
 import sys
 from dataclasses import is_dataclass
@@ -38,3 +39,22 @@ def test_other_names_are_not_there():
 def test_a_fault_names_the_parameter():
     with pytest.raises(argonaut.OptionFault, match="min_frames is -1; expected at least 0"):
         argonaut.TreeOptions(min_frames=-1)
+
+
+@pytest.mark.parametrize("options", [None, argonaut.TreeOptions(), {"trees": {}}])
+def test_a_job_refuses_what_are_no_options_for_it(options):
+    text = rf"tie: options is {'None' if options is None else type(options).__name__}; expected TieOptions"
+    with pytest.raises(TypeError, match=text):
+        argonaut.tie(options)
+    with pytest.raises(TypeError, match=text):
+        argonaut.tie(options=options)
+
+
+def test_a_job_without_options_says_what_is_missing():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'options'"):
+        argonaut.tie()
+
+
+@pytest.mark.parametrize("job", [argonaut.tie, argonaut.train, argonaut.decode])
+def test_a_job_can_be_pickled(job):
+    assert pickle.loads(pickle.dumps(job)) is job

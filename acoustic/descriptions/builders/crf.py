@@ -33,7 +33,9 @@ class CrfOptions(LstmOptions):
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
         top = add_lstm_layers(network, self)
-        number, rows, columns = self.num_hidden, self.layer_sizes[-1], network.shapes[top.name].rows
+        number = self.num_hidden
+        rows = self.layer_sizes[-1]
+        columns = network.shapes[top.name].rows
         weights = network.add(
             "LearnableParameter", f"TimesBeforeSoftMax{number}", rows=rows, cols=columns, **self.initial()
         )

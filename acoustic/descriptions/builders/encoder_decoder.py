@@ -20,7 +20,7 @@ from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.editing import remove, rename, set_input, users
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import SOCKET, Node
 from acoustic.nodes.option import name_hint
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -113,7 +113,10 @@ def _decoder(block: Config, base: Callable[[], Network]) -> Callable[[str, str, 
 def _as_encoder(network: Network) -> Network:
     """Rename the nodes as an encoder's, and clear the lists of criteria, evaluations, outputs and labels."""
     rename(network, {name: ENCODER + name for name in network.nodes})
-    network.criteria, network.evaluations, network.outputs, network.labels = [], [], [], []
+    network.criteria = []
+    network.evaluations = []
+    network.outputs = []
+    network.labels = []
     return network
 
 
@@ -132,15 +135,17 @@ def pair_delays(network: Network, pairs: Sequence[tuple[str, str]] = (), where: 
     `pairs` are names of the encoder's node, without prefix, and of the decoder's delay; by default all delays of one
     step that both have. `where` is the place of the pairs. Raises ModelError if there is nothing to pair.
     """
-    if any(node.is_socket for node in network.nodes.values()):
+    if any(node.has(SOCKET) for node in network.nodes.values()):
         if pairs:
             raise ModelError(
                 f"{where}: encoderNodes and decoderNodes as well as PairNetwork nodes; expected one or the other"
             )
         return
     delays = [node for node in network.nodes.values() if node.delay == 1]
-    known = {node.name for node in delays}
-    pairs = pairs or [(name, name) for name in known if not name.startswith(ENCODER) and ENCODER + name in known]
+    delay_names = {node.name for node in delays}
+    pairs = pairs or [
+        (name, name) for name in delay_names if not name.startswith(ENCODER) and ENCODER + name in delay_names
+    ]
     pairs = sorted(pairs, key=lambda pair: list(network.nodes).index(pair[1]) if pair[1] in network.nodes else 0)
     if not pairs:
         raise ModelError(
@@ -155,18 +160,22 @@ def _last_state(network: Network, name: str, where: str) -> Node:
     """Return the encoder's node of a name; for a delay, its operand."""
     node = network.nodes.get(ENCODER + name)
     if node is None:
-        mine = [one.removeprefix(ENCODER) for one in network.nodes if one.startswith(ENCODER)]
-        raise ModelError(f"{where}: encoderNodes: node {name!r}: not in the encoder; {name_hint(name, mine)}")
+        encoder_names = [
+            node_name.removeprefix(ENCODER) for node_name in network.nodes if node_name.startswith(ENCODER)
+        ]
+        raise ModelError(f"{where}: encoderNodes: node {name!r}: not in the encoder; {name_hint(name, encoder_names)}")
     return node.operands[0] if node.delay else node
 
 
 def _decoder_delay(network: Network, name: str, where: str) -> Node:
     node = network.nodes.get(name)
     if node is None or node.delay != 1 or name.startswith(ENCODER):
-        known = [one.name for one in network.nodes.values() if one.delay == 1 and not one.name.startswith(ENCODER)]
+        delay_names = [
+            delay.name for delay in network.nodes.values() if delay.delay == 1 and not delay.name.startswith(ENCODER)
+        ]
         raise ModelError(
             f"{where}: decoderNodes: {name!r} is not a PastValue of the decoder with timeStep=1; "
-            f"{name_hint(name, known)}"
+            f"{name_hint(name, delay_names)}"
         )
     return node
 
@@ -178,16 +187,16 @@ def _initialise_delay(network: Network, source: Node, delay: Node) -> None:
             f"{delay.where}: has {network.shapes[delay.name].rows} rows, and its initial state {source.name!r} "
             f"{network.shapes[source.name].rows}; expected equal numbers"
         )
-    below = users(network, delay)
+    delay_users = users(network, delay)
     delay.settings["defaultHiddenActivity"] = 0.0
     last = network.add("PairNetwork", f"{delay.name}.pair", source)
     begun = network.add("Plus", f"{delay.name}.begun", delay, last)
-    for user, k in below:
+    for user, k in delay_users:
         set_input(network, user.name, k, begun.name)
 
 
 def remove_unused_encoder_nodes(network: Network) -> None:
     """Remove the nodes of the encoder that no PairNetwork depends on, such as its output layer and labels."""
-    sockets = [node for node in network.nodes.values() if node.is_socket]
-    kept = {node.name for node in forward_order([node.operands[0] for node in sockets])}
-    remove(network, [name for name in network.nodes if name.startswith(ENCODER) and name not in kept])
+    sockets = [node for node in network.nodes.values() if node.has(SOCKET)]
+    needed = {node.name for node in forward_order([node.operands[0] for node in sockets])}
+    remove(network, [name for name in network.nodes if name.startswith(ENCODER) and name not in needed])

@@ -75,9 +75,9 @@ class SimpleNetworkOptions(BuilderOptions):
         super().__post_init__()
         if self.words > 1:
             self.check_lookup()
-        other = "{normalise_features}" if self.normalise_features else "{words}"
+        other_option = "{normalise_features}" if self.normalise_features else "{words}"
         fine = not (self.transform_features and (self.normalise_features or self.words))
-        self.require("transform_features", fine, f"is given beside {other}; expected one of them")
+        self.require("transform_features", fine, f"is given beside {other_option}; expected one of them")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         return _build(self, Network(precision=precision, device=device, seed=seed))
@@ -92,15 +92,17 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
         top = _transformed(network, top, labels, options.within_class)
     first = 0
     if options.words > 1:
-        first, top = 1, add_lookup(network, options, top)
+        first = 1
+        top = add_lookup(network, options, top)
     for layer in range(first, hidden):
-        below = f"H{layer}" if layer > first else "LookupTable" if first else "features"
-        top = _hidden_layer(network, options, layer, top, f"W{layer}*{below}")
+        input_name = f"H{layer}" if layer > first else "LookupTable" if first else "features"
+        top = _hidden_layer(network, options, layer, top, f"W{layer}*{input_name}")
         if options.with_dropout:
             top = network.add("Dropout", f"DropH{layer + 1}", top)
     # CNTK calls the last product Wn*H(n-1) although its input is Hn.
     initial = {"init": "zero"} if options.zero_output else options.initial()
-    product, name = f"W{hidden}*H{hidden - 1}", "HLastUnscaled" if options.class_scale else "HLast"
+    product = f"W{hidden}*H{hidden - 1}"
+    name = "HLastUnscaled" if options.class_scale else "HLast"
     last = _affine(network, hidden, options.layer_sizes[-1], top, product, name, initial)
     labels = labels or add_labels(network, options.layer_sizes[-1])
     if options.class_scale:
@@ -117,7 +119,9 @@ def _transformed(network: Network, features: Node, labels: Node, within_class: f
 
 
 def _hidden_layer(network: Network, options: SimpleNetworkOptions, layer: int, below: Node, product: str) -> Node:
-    kind, name, rows = options.layer_type(layer), f"H{layer + 1}", options.layer_sizes[layer + 1]
+    kind = options.layer_type(layer)
+    name = f"H{layer + 1}"
+    rows = options.layer_sizes[layer + 1]
     if kind != "PNorm":
         top = _affine(network, layer, rows, below, product, f"{product}+B{layer}" if kind else name, options.initial())
         return network.add(kind, name, top) if kind else top

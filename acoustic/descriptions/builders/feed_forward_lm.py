@@ -53,7 +53,8 @@ class ProbabilisticOptions(RecurrentOptions):
 
 def _add_words(network: Network, options: ProbabilisticOptions, x: Node) -> Node:
     """Add the layer that sees the current word x and the words before it, oldest term first."""
-    layer, columns = options.first_layer, network.shapes[x.name].rows
+    layer = options.first_layer
+    columns = network.shapes[x.name].rows
     rows = options.layer_sizes[layer + 1]
     bias = network.add("LearnableParameter", "bi0", rows=rows, cols=1, init="fixedValue", value=0)
     values = {0: x}

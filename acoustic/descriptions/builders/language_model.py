@@ -151,7 +151,8 @@ def _add_classes(network: Network, options: ClassOptions, top: Node) -> None:
 
 def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> Node:
     """Return x plus its values at previous words, multiplied by matrices DD1, DD2, ..."""
-    rows, total = network.shapes[x.name].rows, x
+    rows = network.shapes[x.name].rows
+    total = x
     for steps in range(1, options.order + 1):
         past = add_delay(network, options, f"pastValue{steps}", rows, steps)
         network.connect(past, x)
@@ -163,7 +164,8 @@ def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> N
 
 def _add_linear_layer(network: Network, options: LogBilinearOptions, layer: int, x: Node) -> Node:
     """Add a layer U x + bi, recurrent if the options say so."""
-    rows, y = options.layer_sizes[layer + 1], add_product(network, options, layer, x)
+    rows = options.layer_sizes[layer + 1]
+    y = add_product(network, options, layer, x)
     if layer + 1 in options.recurrent_layers:
         again = network.add("LearnableParameter", f"R{layer + 1}", rows=rows, cols=rows, **options.initial())
         past = add_delay(network, options, f"PastH{layer + 1}", rows)

@@ -50,7 +50,8 @@ class NoiseContrastiveOptions(LstmOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words, last = self.layer_sizes[-1], self.num_hidden
+        words = self.layer_sizes[-1]
+        last = self.num_hidden
         self.require("layer_sizes", last > 0, f"is {self.sizes}; expected at least one hidden layer")
         self.require_last("vocabulary")
         text = f"is {self.num_noise}; expected 1 to {words}, the number of words"
@@ -71,7 +72,8 @@ def _add_direct(network: Network, options: NoiseContrastiveOptions, top: Node, l
     """Add the direct connections to the last hidden layer, lowest layer first, and return the sum."""
     rows = network.shapes[top.name].rows
     for layer in sorted(options.direct):
-        number, x = options.direct.index(layer), layers[layer - 1]
+        number = options.direct.index(layer)
+        x = layers[layer - 1]
         columns = network.shapes[x.name].rows
         weights = network.add("LearnableParameter", f"D{number}", rows=rows, cols=columns, **options.initial())
         kind = options.layer_type(number)
@@ -84,7 +86,8 @@ def _add_direct(network: Network, options: NoiseContrastiveOptions, top: Node, l
 
 def _add_criterion(network: Network, options: NoiseContrastiveOptions, top: Node) -> None:
     """Add weights and bias of the words, a column for each, the criterion, and the scores of all words."""
-    rows, words = network.shapes[top.name].rows, options.layer_sizes[-1]
+    rows = network.shapes[top.name].rows
+    words = options.layer_sizes[-1]
     weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=words, **options.initial())
     labels = add_labels(network, 2 * (options.num_noise + 1))
     first: dict[str, Any] = {"init": "fixedValue", "value": -math.log(words)}

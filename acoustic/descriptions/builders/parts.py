@@ -157,7 +157,8 @@ class BuilderOptions(Options):
 
     def require_last(self, name: str) -> None:
         """Raise OptionFault for an option that is given and differs from the last of the layer sizes."""
-        size, last = getattr(self, name), self.layer_sizes[-1]
+        size = getattr(self, name)
+        last = self.layer_sizes[-1]
         self.require(name, size in (None, -1, last), f"is {size}; expected {last}, the last of {{layer_sizes}}")
 
     def check_lookup(self) -> None:
@@ -182,7 +183,8 @@ def add_lookup(
     network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable", prefix: str = ""
 ) -> Node:
     """Add the word vector table and its values for each word of the input, stacked."""
-    words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
+    words = options.layer_sizes[0] // options.words
+    rows = options.layer_sizes[1]
     table = network.add("LearnableParameter", f"{prefix}E0", rows=rows, cols=words, **options.initial())
     return network.add("LookupTable", f"{prefix}{name}", table, features)
 
@@ -209,13 +211,14 @@ def add_criteria(
         return network.add(kind, name, labels, top)
 
     kinds = options.evaluations
-    training, evaluation = options.training_criterion.lower(), options.eval_criterion.lower()
-    own = names or (kinds[training], ERROR_NODE_NAMES.get(evaluation, kinds[evaluation]))
-    network.criteria.append(add(kinds[training], own[0]).name)
+    training = options.training_criterion.lower()
+    evaluation = options.eval_criterion.lower()
+    node_names = names or (kinds[training], ERROR_NODE_NAMES.get(evaluation, kinds[evaluation]))
+    network.criteria.append(add(kinds[training], node_names[0]).name)
     if kinds[evaluation] == kinds[training]:
         network.evaluations.append(network.criteria[-1])
     else:
-        network.evaluations.append(add(kinds[evaluation], own[1]).name)
+        network.evaluations.append(add(kinds[evaluation], node_names[1]).name)
 
 
 def add_outputs(network: Network, options: BuilderOptions, labels: Node, last: Node, names: Sequence[str] = ()) -> None:

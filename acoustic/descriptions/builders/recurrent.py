@@ -35,7 +35,8 @@ class RecurrentOptions(BuilderOptions):
         super().__post_init__()
         if self.words:
             self.check_lookup()
-        first, last = self.first_layer + 1, self.num_hidden
+        first = self.first_layer + 1
+        last = self.num_hidden
         layers = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
         for layer in self.recurrent_layers:
             counted = self.table_counts and layer == 1 and first <= last
@@ -134,8 +135,8 @@ def add_lstm_layers(
     and its matrix.
     """
     top = add_bottom(network, options, prefix=prefix)
-    found = layers if layers is not None else []
-    found += [top] if options.words else []
+    hidden_layers = layers if layers is not None else []
+    hidden_layers += [top] if options.words else []
     for layer in range(options.first_layer, options.num_hidden):
         if layer == options.first_layer or options.all_recurrent or layer + 1 in options.recurrent_layers:
             component = 0 if layer == options.first_layer else layer  # CNTK's numbering
@@ -143,7 +144,7 @@ def add_lstm_layers(
         else:
             top = add_layer(network, options, layer, top)
         top = add_dropout(network, options, layer, top)
-        found.append(top)
+        hidden_layers.append(top)
     return top
 
 
@@ -175,14 +176,15 @@ def add_lstm_layer(
     The names of the parameters end in `component`. They are created in the order in which CNTK draws their values. A
     gate that is always open is omitted, with its parameters.
     """
-    number, rows = layer if component is None else component, options.layer_sizes[layer + 1]
+    number = layer if component is None else component
+    rows = options.layer_sizes[layer + 1]
     columns = network.shapes[x.name].rows
     gates = [gate for gate in "ofic" if gate not in options.open_gates]
-    made: dict[str, Node] = {}
+    parameters: dict[str, Node] = {}
 
     def parameter(kind: str, gate: str, cols: int) -> None:
         name = f"{kind}{gate.upper()}"
-        made[name] = network.add(
+        parameters[name] = network.add(
             "LearnableParameter", f"{prefix}{name}{number}", rows=rows, cols=cols, **options.initial()
         )
 
@@ -193,28 +195,28 @@ def add_lstm_layer(
         parameter("WX", gate, columns)
     first = options.initial_gates | {"c": 0.0}
     for gate in (gate for gate in "ocif" if gate in gates):
-        made[f"B{gate.upper()}"] = network.add(
+        parameters[f"B{gate.upper()}"] = network.add(
             "LearnableParameter", f"{prefix}b{gate}{number}", rows=rows, cols=1, init="fixedValue", value=first[gate]
         )
     for gate in (gate for gate in "ifoc" if gate in gates):
         parameter("WH", gate, rows)
         if gate != "c":
             parameter("WC", gate, 1)
-    past_h, past_c = (add_delay(network, options, f"{prefix}Past{one}{layer + 1}", rows) for one in "HC")
+    past_h, past_c = (add_delay(network, options, f"{prefix}Past{letter}{layer + 1}", rows) for letter in "HC")
 
     def gate_of(gate: str, cell: Node | None) -> Node:
         up = gate.upper()
-        total = add("Plus", f"XB{up}", add("Times", f"X{up}", made[f"WX{up}"], x), made[f"B{up}"])
-        total = add("Plus", f"XH{up}", total, add("Times", f"R{up}", made[f"WH{up}"], past_h))
+        total = add("Plus", f"XB{up}", add("Times", f"X{up}", parameters[f"WX{up}"], x), parameters[f"B{up}"])
+        total = add("Plus", f"XH{up}", total, add("Times", f"R{up}", parameters[f"WH{up}"], past_h))
         if cell is not None:
-            total = add("Plus", f"XHC{up}", total, add("DiagTimes", f"P{up}", made[f"WC{up}"], cell))
+            total = add("Plus", f"XHC{up}", total, add("DiagTimes", f"P{up}", parameters[f"WC{up}"], cell))
         kind = "Tanh" if gate == "c" else options.layer_type(0)
         return add(kind, f"Gate{up}", total) if kind else total
 
     squashed = gate_of("c", None)
-    taken = add("ElementTimes", "Taken", gate_of("i", past_c), squashed) if "i" in gates else squashed
-    kept = add("ElementTimes", "Kept", gate_of("f", past_c), past_c) if "f" in gates else past_c
-    cell = add("Plus", "C", kept, taken)
+    gated_input = add("ElementTimes", "Taken", gate_of("i", past_c), squashed) if "i" in gates else squashed
+    gated_cell = add("ElementTimes", "Kept", gate_of("f", past_c), past_c) if "f" in gates else past_c
+    cell = add("Plus", "C", gated_cell, gated_input)
     top = add("Tanh", "H" if "o" not in gates else "TanhC", cell)
     if "o" in gates:
         top = add("ElementTimes", "H", gate_of("o", cell), top)
@@ -236,7 +238,8 @@ def add_dropout(network: Network, options: RecurrentOptions, layer: int, top: No
 
 def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Sequence[str] = ()) -> None:
     """Add the output layer, without a bias as in CNTK, the criteria, and the scaled log-likelihood."""
-    rows, columns = options.layer_sizes[-1], network.shapes[top.name].rows
+    rows = options.layer_sizes[-1]
+    columns = network.shapes[top.name].rows
     weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=columns, **options.initial())
     labels = add_labels(network, rows)
     last = network.add("Times", "outputs", weights, top)
@@ -244,7 +247,8 @@ def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Se
 
 
 def add_product(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
-    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
+    rows = options.layer_sizes[layer + 1]
+    columns = network.shapes[x.name].rows
     weights = network.add("LearnableParameter", f"U{layer}", rows=rows, cols=columns, **options.initial())
     return network.add("Times", f"U{layer}*{x.name}", weights, x)
 

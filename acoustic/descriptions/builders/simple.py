@@ -79,8 +79,8 @@ def simple_network_options(builder: Config) -> BuilderOptions:
     name = KindOptions.from_block(builder).kind
     kind = KINDS.get(name.upper())
     if kind is None:
-        known = [what for start, what in KINDS_NOT_BUILT.items() if name.upper().startswith(start)]
-        fault = f"not built ({known[0]})" if known else "unknown"
+        not_built = [what for start, what in KINDS_NOT_BUILT.items() if name.upper().startswith(start)]
+        fault = f"not built ({not_built[0]})" if not_built else "unknown"
         raise ConfigError(f"{builder.where('rnnType')}: rnnType {name}: {fault}; expected one of {', '.join(KINDS)}")
     _check_keys(builder, name.upper(), kind.options)
     return kind.options.from_block(builder)
@@ -92,8 +92,10 @@ def _check_keys(builder: Config, name: str, options: type[BuilderOptions]) -> No
         raise ConfigError(f"{builder.where('addPrior')}: addPrior=true has no effect; expected needPrior=true")
     for unknown in builder.unknown((*KindOptions.option_keys(), *options.option_keys(), *WITHOUT_EFFECT)):
         key = unknown.name.rpartition(".")[2].lower()
-        readers = [kind for kind, other in KINDS.items() if key in map(str.lower, other.options.option_keys())]
-        missing = {known.lower(): what for known, what in KEYS_NOT_BUILT.items()}
+        readers = [
+            kind for kind, network_kind in KINDS.items() if key in map(str.lower, network_kind.options.option_keys())
+        ]
+        missing = {absent_key.lower(): what for absent_key, what in KEYS_NOT_BUILT.items()}
         if readers:
             raise ConfigError(
                 f"{unknown.where}: {unknown.name} has no meaning for rnnType {name}; expected rnnType "

@@ -48,14 +48,14 @@ class CommandSpec:
 
     def option(self, name: str, text: str, where: str) -> str:
         """Return the option as the table spells it. Raises ConfigError for an unknown option or value."""
-        known = {known.lower(): known for known in self.options}
-        if name.lower() not in known:
+        spellings = {option.lower(): option for option in self.options}
+        if name.lower() not in spellings:
             raise ConfigError(f"{where}: {self.name}: unknown option {name!r}; {name_hint(name, self.options)}")
-        words = self.options[known[name.lower()]]
+        words = self.options[spellings[name.lower()]]
         if not text or (words and text.lower() not in words):
             expected = " or ".join(words) or "a value"
             raise ConfigError(f"{where}: {self.name}: {name} is {text!r}; expected {expected}")
-        return known[name.lower()]
+        return spellings[name.lower()]
 
     def check(self, count: int, has_target: bool, where: str) -> None:
         """Raise ConfigError unless the command accepts this number of arguments and ``name=`` or not."""
@@ -76,10 +76,10 @@ def command(
     The signatures are the ways to call it: ``Name(a, b)``, ``m = Name(a)``, or ``Name(a, b, ...)`` where b may be
     repeated.
     """
-    calls = [one.partition("(") for one in (signature, *others)]
-    arguments = [[part for part in rest.rstrip(")").split(", ") if part] for _, _, rest in calls]
+    calls = [call_text.partition("(") for call_text in (signature, *others)]
+    arguments = [[part for part in parameter_text.rstrip(")").split(", ") if part] for _, _, parameter_text in calls]
     head = calls[0][0]
-    counts = tuple(len(one) - ("..." in one) for one in arguments)
+    counts = tuple(len(names) - ("..." in names) for names in arguments)
 
     def register(function: Action) -> Action:
         name = head.rpartition("= ")[2]
@@ -91,12 +91,12 @@ def command(
             options or {},
             "=" in head,
             counts,
-            any("..." in one for one in arguments),
+            any("..." in names for names in arguments),
         )
-        for known in (name, *aliases):
-            if known.lower() in COMMANDS:
-                raise ValueError(f"command {known} is already {COMMANDS[known.lower()].name}")
-            COMMANDS[known.lower()] = spec
+        for command_name in (name, *aliases):
+            if command_name.lower() in COMMANDS:
+                raise ValueError(f"command {command_name} is already {COMMANDS[command_name.lower()].name}")
+            COMMANDS[command_name.lower()] = spec
         return function
 
     return register

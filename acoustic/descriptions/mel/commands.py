@@ -154,11 +154,13 @@ def copy_sub_tree(editor: Editor, call: Command) -> None:
 
 def _moved(name: str, root: str, new: str) -> str:
     """Return the name with the change from `root` to `new` applied to its beginning, if it begins like `root`."""
-    old, made = root.split("."), new.split(".")
-    while len(old) > 1 and len(made) > 1 and old[-1] == made[-1]:
-        old, made = old[:-1], made[:-1]
+    old_parts = root.split(".")
+    new_parts = new.split(".")
+    while len(old_parts) > 1 and len(new_parts) > 1 and old_parts[-1] == new_parts[-1]:
+        old_parts = old_parts[:-1]
+        new_parts = new_parts[:-1]
     parts = name.split(".")
-    return ".".join(made + parts[len(old) :]) if parts[: len(old)] == old else name
+    return ".".join(new_parts + parts[len(old_parts) :]) if parts[: len(old_parts)] == old_parts else name
 
 
 def _pairs_of_one_model(editor: Editor, call: Command) -> tuple[EditedModel, list[tuple[str, str]]]:
@@ -234,7 +236,8 @@ def set_property_for_sub_tree(editor: Editor, call: Command) -> None:
 
 def _set_learning(network: Network, names: list[str], call: Command) -> None:
     """Set a learning option of the parameters among some nodes; there must be at least one."""
-    option, text = LEARNING[call.arguments[1].lower()], call.arguments[2]
+    option = LEARNING[call.arguments[1].lower()]
+    text = call.arguments[2]
     parse = parse_bool if option == "needGradient" else parse_float
     value = parse(text, "argument 3", call.arguments[1])
     learnable = [name for name in names if editing.is_learnable(network[name])]
@@ -256,9 +259,9 @@ def _refuse_property(call: Command, known: tuple[str, ...] = PROPERTIES) -> None
 @command("RemoveNode(node, ...)", aliases=("Remove", "Delete", "DeleteNode"))
 def remove_node(editor: Editor, call: Command) -> None:
     """Remove nodes; their users must get other inputs before the model is saved."""
-    found = [editor.models.nodes(text) for text in call.arguments]
-    for model in dict.fromkeys(model.name for model, _ in found):
-        names = [name for owner, names in found if owner.name == model for name in names]
+    matches = [editor.models.nodes(text) for text in call.arguments]
+    for model in dict.fromkeys(model.name for model, _ in matches):
+        names = [name for owner, names in matches if owner.name == model for name in names]
         editing.remove(editor.models[model].network, names)
 
 

@@ -45,8 +45,8 @@ class EditedModel:
         None if there is none, or several differ only in case.
         """
         if name not in self.network.nodes and name.lower() not in self._by_lower_case():
-            made = self.scope.find(name)
-            return made.name if made else None
+            node = self.scope.find(name)
+            return node.name if node else None
         return self.spelled(name)
 
     def spelled(self, name: str) -> str | None:
@@ -64,7 +64,9 @@ class EditedModel:
         """
         nodes = self.network.nodes
         if self._seen is not nodes or self._num_seen != len(nodes):
-            self._seen, self._num_seen, self._folded = nodes, len(nodes), {}
+            self._seen = nodes
+            self._num_seen = len(nodes)
+            self._folded = {}
             for name in nodes:
                 self._folded.setdefault(name.lower(), []).append(name)
         return self._folded
@@ -85,8 +87,8 @@ class Pattern:
     def matches(self) -> list[str]:
         """Return the names of the nodes, in the network's order. Raises ModelError if there is none."""
         if not self.star:
-            found = self.model.find(self.head)
-            names = [] if found is None else [found]
+            spelling = self.model.find(self.head)
+            names = [] if spelling is None else [spelling]
         else:
             names = [name for name in self.model.network.nodes if self._fits(name)]
         if not names:
@@ -155,18 +157,19 @@ class Models:
         """Return the pattern of a name or pattern text. Raises ModelError if it is not valid."""
         if text in self:
             return Pattern(self[text], "", "", True)
-        model, rest = None, text
+        model = None
+        node_text = text
         match = re.match(r"(\w+)([.*])", text)
         # A node of the default model takes precedence over a model: W0*features is also a node's name.
         if match and match.group(1) in self and (self._default is None or text not in self._default.network.nodes):
             model = self[match.group(1)]
-            rest = text[match.end() :] if match.group(2) == "." else text[match.end() - 1 :]
+            node_text = text[match.end() :] if match.group(2) == "." else text[match.end() - 1 :]
         model = model or self.default
-        if not rest:
+        if not node_text:
             raise ModelError(f"{text!r}: no name; expected a node, a pattern or a model")
-        if rest in model.network.nodes or "*" not in rest:
-            return Pattern(model, rest)
-        head, _, tail = rest.partition("*")
+        if node_text in model.network.nodes or "*" not in node_text:
+            return Pattern(model, node_text)
+        head, _, tail = node_text.partition("*")
         if "*" in tail:
             raise ModelError(f"{text!r}: more than one *; expected one, or a node's whole name")
         return Pattern(model, head, tail, True)
@@ -188,16 +191,17 @@ class Models:
 
         One node may be copied to all nodes that a pattern matches. Raises ModelError if the patterns do not correspond.
         """
-        old, new = self.pattern(source), self.pattern(target)
+        old = self.pattern(source)
+        new = self.pattern(target)
         names = old.matches()
         if old.star and not new.star:
             raise ModelError(f"{source} to {target}: expected a * in both")
         if new.star and not old.star:
-            one = old.model.network[names[0]]
+            original = old.model.network[names[0]]
             return (
                 old.model,
                 new.model,
-                [(one.name, name) for name in new.matches() if new.model.network[name] is not one],
+                [(original.name, name) for name in new.matches() if new.model.network[name] is not original],
             )
         return old.model, new.model, [(name, new.filled(old.kept(name))) for name in names]
 

@@ -48,7 +48,7 @@ def parse_script(source: Source) -> MelScript:
                 raise ConfigError(f"{statement.where}: {key}= occurs twice; expected one list, name:name")
             lists[key] = split_array(statement.span.after(match), key)
             statements.remove(statement)
-    sections = {one.name.lower(): one for one in statements if isinstance(one, Snippet)}
+    sections = {snippet.name.lower(): snippet for snippet in statements if isinstance(snippet, Snippet)}
     load, edit = (_named(sections, names, key) for key, names in lists.items())
     script = MelScript(macros=[section.span for section in load])
     if lists["edit"] is None:
@@ -65,16 +65,18 @@ def parse_script(source: Source) -> MelScript:
 def _named(sections: dict[str, Snippet], names: list[Span] | None, key: str) -> list[Snippet]:
     for name in names or []:
         if name.text.lower() not in sections:
-            known = ", ".join(section.name for section in sections.values()) or "none"
-            raise ConfigError(f"{name.where}: {key}={name.text}: no such section; expected one of the file's: {known}")
+            section_names = ", ".join(section.name for section in sections.values()) or "none"
+            raise ConfigError(
+                f"{name.where}: {key}={name.text}: no such section; expected one of the file's: {section_names}"
+            )
     return [sections[name.text.lower()] for name in names or []]
 
 
 def _statements(span: Span) -> Iterable[Statement]:
     for record in split_records(span, ";"):
-        rest = record
-        while not rest.is_empty:
-            statement, rest = _statement(rest)
+        remainder = record
+        while not remainder.is_empty:
+            statement, remainder = _statement(remainder)
             yield statement
 
 
@@ -104,14 +106,15 @@ def _statement(record: Span) -> tuple[Statement, Span]:
 def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command, Span]:
     """Parse a call; `value` begins at its opening parenthesis."""
     end = find_closing(value, 0)
-    rest = value.part(end + 1).strip()
-    if not is_command(name) and rest.first in ("=", "{"):
+    remainder = value.part(end + 1).strip()
+    if not is_command(name) and remainder.first in ("=", "{"):
         raise ConfigError(
             f"{record.where}: macro {name} defined in a script; expected it in a snippet name=[...], in a section that "
             "load= names, or in a file that ndlMacros names"
         )
     spec = find_command(name, record.where)
-    arguments, options = [], {}
+    arguments = []
+    options = {}
     for part in split_records(value.part(1, end), ""):
         match = part.match(_KEYWORD)
         if match:
@@ -122,4 +125,4 @@ def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command
         else:
             arguments.append(unquote(part).text)
     spec.check(len(arguments), bool(target), record.where)
-    return Command(spec, name, tuple(arguments), options, target, record.where), rest
+    return Command(spec, name, tuple(arguments), options, target, record.where), remainder

@@ -39,6 +39,6 @@ def find_command(name: str, where: str) -> CommandSpec:
         For an unknown name, with the nearest ones.
     """
     if not is_command(name):
-        known = [known for spec in commands() for known in (spec.name, *spec.aliases)]
-        raise ConfigError(f"{where}: unknown command {name!r}; {name_hint(name, known)}")
+        spellings = [spelling for spec in commands() for spelling in (spec.name, *spec.aliases)]
+        raise ConfigError(f"{where}: unknown command {name!r}; {name_hint(name, spellings)}")
     return COMMANDS[name.lower()]

@@ -53,7 +53,10 @@ class Editor:
         log: Log = lambda line: None,
         config: Config | None = None,
     ) -> None:
-        self.macros, self.precision, self.seed, self.log = macros, precision, seed, log
+        self.macros = macros
+        self.precision = precision
+        self.seed = seed
+        self.log = log
         self.config = config or Config()
         self.models = Models()
         self._scopes: list[Scope] = []
@@ -166,7 +169,8 @@ class Editor:
         """Create the nodes of the waiting lines of description in the default model."""
         if not self._lines:
             return
-        lines, self._lines = self._lines, []
+        lines = self._lines
+        self._lines = []
         try:
             model = self.models.default
         except ModelError as fault:

@@ -83,7 +83,8 @@ def _one(names: tuple[Name, ...]) -> Name:
 
 def _from_file(block: Config, options: NdlOptions) -> tuple[list[NdlScript], NdlScript]:
     """Return what to load and what to run from the file that networkDescription names."""
-    path, where = options.path, block.where("networkDescription")
+    path = options.path
+    where = block.where("networkDescription")
     assert path is not None
     if "+" in str(path) and not path.exists():
         raise ConfigError(f"{where}: networkDescription={path}; expected one file, and the others in ndlMacros")

@@ -46,18 +46,20 @@ UNREAD_BY_INIT: dict[str, tuple[str, ...]] = {
 
 def without_effect(kind: type[Node], name: str) -> str:
     """Return why an argument of CNTK has no effect on a node type; empty if it is not such an argument."""
-    own = {key.lower(): why for key, why in WITHOUT_EFFECT.get(kind.type_name, {}).items()}
-    if name.lower() in own:
-        return own[name.lower()]
-    if kind.type_name == "LearnableParameter" or name.lower() not in (one.lower() for one in PARAMETER_OPTIONS):
+    reason_of_key = {key.lower(): why for key, why in WITHOUT_EFFECT.get(kind.type_name, {}).items()}
+    if name.lower() in reason_of_key:
+        return reason_of_key[name.lower()]
+    if kind.type_name == "LearnableParameter" or name.lower() not in (
+        option_name.lower() for option_name in PARAMETER_OPTIONS
+    ):
         return ""
     return ONLY_PARAMETERS
 
 
 def refused(kind: type[Node], name: str) -> str:
     """Return what an argument of CNTK belongs to that is not built; empty if it is not such an argument."""
-    own = {key.lower(): what for key, what in REFUSED.get(kind.type_name, {}).items()}
-    return own.get(name.lower(), "")
+    purpose_of_key = {key.lower(): what for key, what in REFUSED.get(kind.type_name, {}).items()}
+    return purpose_of_key.get(name.lower(), "")
 
 
 def unread_options(kind: type[Node], options: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from acoustic.descriptions.ndl.cntk_options import refused, unread_options, with
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.plan import Planned, Reference
 from acoustic.descriptions.ndl.syntax import Name, Number
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.option import REQUIRED, Option
 from acoustic.nodes.registry import node_class
 from readers.config.values import parse_bool
@@ -41,19 +41,19 @@ class Connection:
         plan = self._expansion.plan
         for planned in list(plan):
             self._bind(planned)
-        made = []
+        nodes = []
         for planned in self._operands_first():
             operands = [operand.made if isinstance(operand, Planned) else operand for operand in planned.operands]
             name = planned.path
             planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
-            made.append(planned.made)
+            nodes.append(planned.made)
         for planned in plan:
-            if planned.kind.is_delay:
+            if DELAY in planned.kind.properties:
                 self._connect(planned)
         for planned in plan:
             assert planned.made is not None
             self._initialise(planned.made, values)
-        return made
+        return nodes
 
     def _connect(self, planned: Planned) -> None:
         """Give a delay the operand that was created after it."""
@@ -119,7 +119,8 @@ class Connection:
 
         Missing optional arguments are dropped from the last one, then those that are given by name.
         """
-        kind, count = planned.kind, len(planned.arguments)
+        kind = planned.kind
+        count = len(planned.arguments)
         names = list(kind.positional_arguments())
         optional = [option.name for option in kind.options if option.default is not REQUIRED]
         while len(names) > count:
@@ -132,8 +133,8 @@ class Connection:
         if kind.variadic and 0 < len(names) < count:
             names += [names[-1]] * (count - len(names))
         if len(names) != count:
-            found = "1 argument" if count == 1 else f"{count} arguments"
-            raise ConfigError(f"{planned.where}: parameter mismatch: {found}; expected {signature(kind)}")
+            argument_count = "1 argument" if count == 1 else f"{count} arguments"
+            raise ConfigError(f"{planned.where}: parameter mismatch: {argument_count}; expected {signature(kind)}")
         return names
 
     def _keeps_tag(self, planned: Planned, option: Option | None, value: Reference) -> bool:
@@ -142,9 +143,9 @@ class Connection:
 
     def _text(self, value: Reference) -> str:
         """Return a constant as text: the value of a variable of that name, or the word itself."""
-        found = self._names.resolve(value, word=True)
-        if isinstance(found, Reference):
-            return found.expression.text
+        resolved = self._names.resolve(value, word=True)
+        if isinstance(resolved, Reference):
+            return resolved.expression.text
         return value.expression.text
 
     def _option(self, option: Option, value: Any, planned: Planned) -> Any:
@@ -156,18 +157,18 @@ class Connection:
         if isinstance(value, Name):
             text: str | None = value.text
         else:
-            found = self._names.resolve(value, word=option.kind in (str, bool))
-            number = self._number_of(found)
+            resolved = self._names.resolve(value, word=option.kind in (str, bool))
+            number = self._number_of(resolved)
             if number is not None and option.kind in (int, float):
                 return number
-            if not isinstance(found, Reference):
-                name = found.path if isinstance(found, Planned) else found.name
+            if not isinstance(resolved, Reference):
+                name = resolved.path if isinstance(resolved, Planned) else resolved.name
                 raise ConfigError(
                     f"{planned.where}: {option.name} is the node {name}; expected a constant, {signature(planned.kind)}"
                 )
-            if isinstance(found.expression, Number) and option.kind in (int, float):
-                return found.expression.value
-            text = found.expression.text
+            if isinstance(resolved.expression, Number) and option.kind in (int, float):
+                return resolved.expression.value
+            text = resolved.expression.text
         return parse_bool(text or "", planned.where, option.name) if option.kind is bool else text
 
     def _number_of(self, found: Any) -> Any:
@@ -182,17 +183,17 @@ class Connection:
 
     def _operand(self, value: Any, planned: Planned) -> Planned | Node:
         """Return the node of an argument; a number becomes a Constant (1x1)."""
-        found = self._names.resolve(value)
-        return self._constant(found) if isinstance(found, Reference) else found
+        resolved = self._names.resolve(value)
+        return self._constant(resolved) if isinstance(resolved, Reference) else resolved
 
     def _constant(self, number: Reference) -> Planned | Node:
         """Return the Constant of a number: one per variable, with its name, or unnamed without a variable."""
         assert isinstance(number.expression, Number)
         path = number.path or self._expansion.unnamed(number.frame)
         if path not in self._constants:
-            made = self._names.existing(path)
-            if made is not None and made.settings == {"value": number.expression.value, "rows": 1, "cols": 1}:
-                return made  # made by earlier statements
+            existing = self._names.existing(path)
+            if existing is not None and existing.settings == {"value": number.expression.value, "rows": 1, "cols": 1}:
+                return existing  # made by earlier statements
             where = number.frame.trace(number.expression.where)
             planned = Planned(node_class("Constant"), path, where, [], [], options={"value": number.expression.value})
             self._expansion.claim(planned)
@@ -207,7 +208,7 @@ class Connection:
         """
 
         def below(planned: Planned) -> Iterator[Planned | Node]:
-            return iter(() if planned.kind.is_delay else planned.operands)
+            return iter(() if DELAY in planned.kind.properties else planned.operands)
 
         done: set[int] = set()
         for root in self._expansion.plan:
@@ -224,7 +225,7 @@ class Connection:
                     yield planned
                 elif isinstance(child, Planned) and child.made is None:
                     if id(child) in path:
-                        names = [one.path for one in path.values()]
+                        names = [ancestor.path for ancestor in path.values()]
                         loop = " <- ".join([*names[names.index(child.path) :], child.path])
                         raise ConfigError(
                             f"{child.where}: {child.path} is its own operand: {loop}; expected no loop, or one with a "

@@ -87,21 +87,25 @@ class Scope:
             )
         for macro in script.macros:
             self.macros.define(macro)
-        network, names = self.network, dict(self._top.names)
-        nodes, shapes = dict(network.nodes), dict(network.shapes)
-        special = {name: list(own) for name, own in network.special().items()}
+        network = self.network
+        names = dict(self._top.names)
+        nodes = dict(network.nodes)
+        shapes = dict(network.shapes)
+        special = {name: list(members) for name, members in network.special().items()}
         try:
             expansion = Expansion(Names(network), self._notes)
             for statement in script.statements:
                 expansion.statement(statement, self._top)
-            made = Connection(expansion).make(values)
+            new_nodes = Connection(expansion).make(values)
             self._mark(expansion)
         except ArgonautError:
-            network.nodes, network.shapes, self._top.names = nodes, shapes, names
+            network.nodes = nodes
+            network.shapes = shapes
+            self._top.names = names
             for name in SPECIAL_LISTS:
                 setattr(network, name, special[name])
             raise
-        return made
+        return new_nodes
 
     def find(self, name: str) -> Node | None:
         """Return the node of a name in any case: a variable, a dotted name inside a macro call, or a node's name.
@@ -110,10 +114,10 @@ class Scope:
         """
         names = Names(self.network)
         symbol = names.lookup(self._top, name)
-        found = names.resolve(symbol) if symbol is not None else None
-        if isinstance(found, Planned):
-            found = found.made
-        return found if isinstance(found, Node) else None
+        target = names.resolve(symbol) if symbol is not None else None
+        if isinstance(target, Planned):
+            target = target.made
+        return target if isinstance(target, Node) else None
 
     def _mark(self, expansion: Expansion) -> None:
         """Add the nodes of node arrays and the tagged nodes to the network's lists, each once."""
@@ -139,8 +143,8 @@ class Scope:
         """Return the list that a tag means, given as a word or as a variable that holds one."""
         word = tag.expression.text
         if not _is_tag(word):
-            found = names.resolve(tag, word=True)
-            word = found.expression.text if isinstance(found, Reference) else word
+            resolved = names.resolve(tag, word=True)
+            word = resolved.expression.text if isinstance(resolved, Reference) else word
         if not _is_tag(word):
             # CNTK ignores a tag that it does not know; a network of its tests has tag="outputs".
             near = did_you_mean(word, TAGS)

@@ -29,7 +29,8 @@ class Expansion:
     """
 
     def __init__(self, names: Names, notes: Notes):
-        self.names, self.notes = names, notes
+        self.names = names
+        self.notes = notes
         self.plan: list[Planned] = []
         self.special: list[tuple[str, Reference]] = []
         self.tags: list[tuple[Reference, Symbol]] = []
@@ -49,19 +50,20 @@ class Expansion:
         return self._assign(statement, frame)
 
     def _assign(self, statement: Assignment, frame: Frame) -> Symbol:
-        name, value = statement.name, statement.value
-        known = frame.names.get(name.lower()) if name else None
-        if known is not None and not self.names.is_gone(known.symbol):
+        name = statement.name
+        value = statement.value
+        binding = frame.names.get(name.lower()) if name else None
+        if binding is not None and not self.names.is_gone(binding.symbol):
             bare = without_tags(value)
-            if known.value is not None and without_tags(known.value) == bare != value:
+            if binding.value is not None and without_tags(binding.value) == bare != value:
                 # The book adds a tag by repeating the call with it (4.1.3.2).
                 assert isinstance(value, Call)
-                self._tag(value, known.symbol, frame)
-                return known.symbol
-            if known.optional and not isinstance(value, Call):
-                return known.symbol  # overridden by a named argument of the macro call
+                self._tag(value, binding.symbol, frame)
+                return binding.symbol
+            if binding.optional and not isinstance(value, Call):
+                return binding.symbol  # overridden by a named argument of the macro call
             raise ConfigError(
-                f"{frame.trace(statement.where)}: {name} is assigned already, at {known.where}; expected a new name"
+                f"{frame.trace(statement.where)}: {name} is assigned already, at {binding.where}; expected a new name"
             )
         path = frame.join(name) if name else self.unnamed(frame)
         symbol = self._symbol(value, frame, path)
@@ -88,9 +90,9 @@ class Expansion:
             raise ConfigError(
                 f"{frame.trace(value.where)}: more calls of macros and functions than {limit}; expected fewer"
             )
-        found = frame.macros.find(value.function)
+        definition = frame.macros.find(value.function)
         path = path or self.unnamed(frame)
-        symbol = self._macro(value, *found, frame, path) if found else self._function(value, frame, path)
+        symbol = self._macro(value, *definition, frame, path) if definition else self._function(value, frame, path)
         self._depth -= 1
         self._tag(value, symbol, frame)
         return symbol
@@ -114,12 +116,12 @@ class Expansion:
     def claim(self, planned: Planned) -> None:
         """Reserve a node's name. Raises ConfigError if another node has it, in any case."""
         key = planned.path.lower()
-        taken = self._claimed.get(key)
+        owner = self._claimed.get(key)
         node = self.names.existing(planned.path)
-        if taken is None and node is not None:
-            taken = node.origin or "the existing network"
-        if taken is not None:
-            raise ConfigError(f"{planned.where}: node {planned.path} exists already, from {taken}; expected a new name")
+        if owner is None and node is not None:
+            owner = node.origin or "the existing network"
+        if owner is not None:
+            raise ConfigError(f"{planned.where}: node {planned.path} exists already, from {owner}; expected a new name")
         self._claimed[key] = planned.where
 
     def _macro(self, call: Call, macro: Macro, home: MacroTable, frame: Frame, path: str) -> Frame:
@@ -146,13 +148,14 @@ class Expansion:
 
     def _optional(self, name: str, value: Expression, inner: Frame, frame: Frame) -> None:
         """Bind a named argument of a macro call, which overrides the macro's own assignment of that name."""
-        macro, call = inner.macro, inner.call
+        macro = inner.macro
+        call = inner.call
         assert macro is not None
         assert call is not None
         where = frame.trace(call.where)
         if name.lower() in inner.names:
             raise ConfigError(f"{where}: {name} is a parameter of {macro.name}; expected its value by position, once")
-        used = {one.lower(): one for one in words(macro)}
+        used = {word.lower(): word for word in words(macro)}
         if name.lower() not in used:
             near = did_you_mean(name, used.values())
             self.notes.add(call.where, f"macro {macro.name} does not use {name}{near}")
@@ -173,16 +176,16 @@ class Expansion:
 
 def words(macro: Macro) -> list[str]:
     """Return every name in the body of a macro: assigned names and names used as arguments."""
-    found: list[str] = []
+    names: list[str] = []
     waiting: list[Expression] = []
     for statement in macro.body:
         if isinstance(statement, Assignment):
-            found.append(statement.name)
+            names.append(statement.name)
             waiting.append(statement.value)
     while waiting:
         expression = waiting.pop()
         if isinstance(expression, Name):
-            found.append(expression.text)
+            names.append(expression.text)
         elif isinstance(expression, Call):
             waiting.extend(argument.value for argument in expression.arguments)
-    return [word for word in found if word]
+    return [word for word in names if word]

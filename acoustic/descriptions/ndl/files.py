@@ -7,6 +7,7 @@ from pathlib import Path
 from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
 from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
 from acoustic.descriptions.ndl.syntax import Assignment, Name, NdlScript
+from readers.common.report import Figures
 from readers.common.text import read_text
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -47,11 +48,11 @@ class DescriptionFile:
 
     def section(self, name: Name) -> NdlScript:
         """Return the script of a section. Raises ConfigError."""
-        found = self.sections.get(name.text.lower())
-        if found is None:
-            near = did_you_mean(name.text, [known for known, _ in self.sections.values()])
+        entry = self.sections.get(name.text.lower())
+        if entry is None:
+            near = did_you_mean(name.text, [section_name for section_name, _ in self.sections.values()])
             raise ConfigError(f"{name.where}: {self.path} has no section {name.text}; expected one{near}")
-        return parse_ndl(found[1])
+        return parse_ndl(entry[1])
 
 
 def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
@@ -66,19 +67,20 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
     text = "\n".join(_without_slashes(line) for line in text.split("\n"))
     sections, script = split_sections(scope.substitute(Source.from_text(text, str(path))))
     named: dict[str, tuple[Name, ...]] = {}
-    rest = []
+    statements = []
     for statement in script.statements:
         key = statement.name.lower()
         if key in ("load", "run") and isinstance(statement, Assignment) and isinstance(statement.value, Name):
             named[key] = section_names(statement.value.text, statement.where)
         else:
-            rest.append(statement)
-    return DescriptionFile(str(path), sections, NdlScript(tuple(rest), script.macros), **named)
+            statements.append(statement)
+    return DescriptionFile(str(path), sections, NdlScript(tuple(statements), script.macros), **named)
 
 
 def _without_slashes(line: str) -> str:
     """Return a line without the comment that `//` begins, at its start or after a blank, and not in quotes."""
-    quoted, checked = False, 0
+    quoted = False
+    checked = 0
     for match in _SLASHES.finditer(line):
         quoted ^= line.count('"', checked, match.start()) % 2 == 1
         checked = match.start()
@@ -117,7 +119,19 @@ def read_macros(config: Config) -> MacroTable:
             description = read_description(path, where, config)
             table.load(description.script)
             # A macro file may have sections; without load= all of them are loaded.
-            names = description.load or tuple(Name(known, True, where) for known, _ in description.sections.values())
+            names = description.load or tuple(
+                Name(section_name, True, where) for section_name, _ in description.sections.values()
+            )
             for section in names:
                 table.load(description.section(section))
     return table
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a network description for `argonaut info`."""
+    sections, script = split_sections(Source.from_text(read_text(path, exact=True), str(Path(path))))
+    return [
+        ("sections", " ".join(name for name, _ in sections.values()) or "none"),
+        ("statements", len(script.statements)),
+        ("macros", " ".join(macro.name for macro in script.macros) or "none"),
+    ]

@@ -70,19 +70,19 @@ class MacroTable:
 
         Raises ConfigError for a constant that is assigned already.
         """
-        others: list[Statement] = []
+        other_statements: list[Statement] = []
         for macro in script.macros:
             self.define(macro)
         for statement in script.statements:
             if not isinstance(statement, Assignment) or not isinstance(statement.value, Number | Name):
-                others.append(statement)
+                other_statements.append(statement)
                 continue
             name = statement.name.lower()
             if name in self._constants:
                 first = self._constants[name].where
                 raise ConfigError(f"{statement.where}: {statement.name} is assigned already, at {first}; expected once")
             self._constants[name] = statement
-        return others
+        return other_statements
 
     def find(self, name: str) -> tuple[Macro, "MacroTable"] | None:
         """Return a macro and the table in which the calls of its body are looked up, None if there is none."""
@@ -104,8 +104,8 @@ class MacroTable:
 
     def names(self) -> list[str]:
         """Return the names of all macros, the parent's last."""
-        own = [macro.name for macro in self._macros.values()]
-        return own + (self.parent.names() if self.parent else [])
+        own_names = [macro.name for macro in self._macros.values()]
+        return own_names + (self.parent.names() if self.parent else [])
 
 
 @cache

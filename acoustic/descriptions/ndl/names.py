@@ -48,9 +48,9 @@ class Names:
         try:
             if self._depth > MAX_DEPTH:
                 raise ConfigError(f"names that refer to each other more than {MAX_DEPTH} deep; expected fewer")
-            found = self._local(frame, name.lower())
-            if found is not None and not self.is_gone(found):
-                return found
+            symbol = self._local(frame, name.lower())
+            if symbol is not None and not self.is_gone(symbol):
+                return symbol
             constant = frame.macros.constant(name)
             if constant is not None:
                 # Always the same object, so that a circle of constants is detected.
@@ -70,20 +70,21 @@ class Names:
             inner = self._called(frame.names[name[:dot]].symbol) if dot > 0 else None
             if inner is None:
                 return None
-            frame, name = inner, name[dot + 1 :]
+            frame = inner
+            name = name[dot + 1 :]
         return frame.names[name].symbol
 
     def _called(self, symbol: Symbol) -> Frame | None:
         """Return the frame of the macro call that a symbol is an alias of, None if it is not."""
-        seen: set[int] = set()
+        visited: set[int] = set()
         while isinstance(symbol, Reference):
-            if isinstance(symbol.expression, Number) or id(symbol) in seen:
+            if isinstance(symbol.expression, Number) or id(symbol) in visited:
                 return None
-            seen.add(id(symbol))
-            found = self.lookup(symbol.frame, symbol.expression.text)
-            if found is None:
+            visited.add(id(symbol))
+            target = self.lookup(symbol.frame, symbol.expression.text)
+            if target is None:
                 return None
-            symbol = found
+            symbol = target
         return symbol if isinstance(symbol, Frame) else None
 
     def resolve(self, symbol: Symbol, word: bool = False) -> Reference | Planned | Node:
@@ -91,7 +92,7 @@ class Names:
 
         Raises ConfigError for an unknown name, and for names that refer to each other in a circle.
         """
-        seen: set[int] = set()
+        visited: set[int] = set()
         while isinstance(symbol, Reference | Frame):
             if isinstance(symbol, Frame):
                 assert symbol.result is not None
@@ -101,17 +102,17 @@ class Names:
             if isinstance(name, Number):
                 return symbol
             where = symbol.frame.trace(name.where)
-            if id(symbol) in seen:
+            if id(symbol) in visited:
                 raise ConfigError(
                     f"{where}: {name.text} refers to itself; expected a value at the end of the references"
                 )
-            seen.add(id(symbol))
-            found = self._found(symbol, name.text, where)
-            if found is None and word:
+            visited.add(id(symbol))
+            target = self._found(symbol, name.text, where)
+            if target is None and word:
                 return symbol
-            if found is None:
+            if target is None:
                 raise ConfigError(self._unknown(symbol.frame, name.text, where))
-            symbol = found
+            symbol = target
         return symbol
 
     def _found(self, symbol: Reference, name: str, where: str) -> Symbol | None:
@@ -121,23 +122,25 @@ class Names:
             raise ConfigError(f"{where}: {error}") from None
 
     def _unknown(self, frame: Frame, name: str, where: str) -> str:
-        known = [binding.name for binding in frame.names.values()]
+        variables = [binding.name for binding in frame.names.values()]
         if frame.macro is None:
-            text, more = "expected a variable or a node", list(self.network.nodes)
+            text = "expected a variable or a node"
+            more = list(self.network.nodes)
         else:
-            text, more = f"expected a parameter or variable of macro {frame.macro.name}", []
-        if name.lower() in (one.lower() for one in frame.macros.names()):
+            text = f"expected a parameter or variable of macro {frame.macro.name}"
+            more = []
+        if name.lower() in (macro_name.lower() for macro_name in frame.macros.names()):
             text += f"; {name} is a macro: {name}(...) calls it"
             return f"{where}: {shorten(name)} is not known; {text}"
-        return f"{where}: {shorten(name)} is not known; {text}{did_you_mean(name, _dotted(known, frame, more))}"
+        return f"{where}: {shorten(name)} is not known; {text}{did_you_mean(name, _dotted(variables, frame, more))}"
 
 
 def _dotted(known: list[str], frame: Frame, more: Iterable[str]) -> list[str]:
     """Return names to suggest: those of the frame, of its macro calls one level deep, and of the network."""
-    inside = [
+    inner_names = [
         f"{binding.name}.{inner.name}"
         for binding in frame.names.values()
         if isinstance(binding.symbol, Frame)
         for inner in binding.symbol.names.values()
     ]
-    return [*known, *inside, *more]
+    return [*known, *inner_names, *more]

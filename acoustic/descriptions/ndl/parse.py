@@ -103,7 +103,7 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], NdlScri
         With file and line, for a section that is defined twice and for anything else that is not NDL.
     """
     sections: dict[str, tuple[str, Span]] = {}
-    rest: list[Statement] = []
+    statements: list[Statement] = []
     macros: list[Macro] = []
     for part in _Parser(source.span).parts():
         if isinstance(part, tuple):
@@ -115,8 +115,8 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], NdlScri
         elif isinstance(part, Macro):
             macros.append(part)
         else:
-            rest.append(part)
-    return sections, NdlScript(tuple(rest), tuple(macros))
+            statements.append(part)
+    return sections, NdlScript(tuple(statements), tuple(macros))
 
 
 class _Parser:
@@ -132,15 +132,16 @@ class _Parser:
             yield self._part(record)
 
     def _next(self) -> Span | None:
-        record, self._ahead = self._ahead, None
+        record = self._ahead
+        self._ahead = None
         return record if record is not None else next(self._records, None)
 
-    def _push(self, rest: Span) -> None:
+    def _push(self, remainder: Span) -> None:
         """Keep the text after a closing bracket as the next statement, as in ``T1=F(a) T2=F(b)`` (book 7.1.7)."""
-        rest = rest.strip()
-        if not rest.is_empty:
+        remainder = remainder.strip()
+        if not remainder.is_empty:
             assert self._ahead is None
-            self._ahead = rest
+            self._ahead = remainder
 
     def _part(self, record: Span) -> Statement | Macro | tuple[str, Span]:
         match = record.match(_NAME)
@@ -149,18 +150,21 @@ class _Parser:
                 f"{record.where}: found {shorten(record.text)!r}; expected name=value, a call or a macro, and names "
                 "that begin with a letter"
             )
-        name, rest = match.group(), record.after(match)
-        sign = rest.first
+        name = match.group()
+        remainder = record.after(match)
+        sign = remainder.first
         if sign == "=":
-            return self._assignment(name, rest.part(1).strip(), record)
+            return self._assignment(name, remainder.part(1).strip(), record)
         if sign == "(" and name.lower() in NODE_LISTS:  # EvalNodes(a, b)
-            return self._node_list(name, rest, record)
+            return self._node_list(name, remainder, record)
         if sign == "(":
-            return self._call_or_macro(name, rest, record)
+            return self._call_or_macro(name, remainder, record)
         if sign == "[":
-            return self._section(name, rest)
-        found = f"{name!r} and then {shorten(rest.text, 20)!r}" if rest.text else f"{name!r} alone"
-        raise ConfigError(f"{record.where}: found {found}; expected {name}=value, {name}(...) or a macro's definition")
+            return self._section(name, remainder)
+        description = f"{name!r} and then {shorten(remainder.text, 20)!r}" if remainder.text else f"{name!r} alone"
+        raise ConfigError(
+            f"{record.where}: found {description}; expected {name}=value, {name}(...) or a macro's definition"
+        )
 
     def _section(self, name: str, value: Span) -> tuple[str, Span]:
         end = find_closing(value, 0)
@@ -174,21 +178,22 @@ class _Parser:
             return self._section(name, value)
         if name.lower() in NODE_LISTS:
             return self._node_list(name, value, record)
-        expression, rest = parse_expression(value)
-        if not rest.is_empty and not isinstance(expression, Call):
+        expression, remainder = parse_expression(value)
+        if not remainder.is_empty and not isinstance(expression, Call):
             raise ConfigError(
-                f"{rest.where}: found {shorten(rest.text)!r} after {name}={expression}; expected the end of the line"
+                f"{remainder.where}: found {shorten(remainder.text)!r} after {name}={expression}; "
+                "expected the end of the line"
             )
-        self._push(rest)
+        self._push(remainder)
         return Assignment(name, expression, record.where)
 
     def _node_list(self, name: str, value: Span, record: Span) -> NodeList:
         if value.first == "(":
             end = find_closing(value, 0)
-            rest = value.part(end + 1).strip()
-            if not rest.is_empty and rest.first in ("=", *_BODY):
+            remainder = value.part(end + 1).strip()
+            if not remainder.is_empty and remainder.first in ("=", *_BODY):
                 raise ConfigError(f"{record.where}: macro {name} has a reserved name; expected another one")
-            self._push(rest)
+            self._push(remainder)
             members = [_whole(member, parse_name) for member in split_records(value.part(1, end), ":")]
         else:
             members = [_whole(value, parse_name)]
@@ -196,19 +201,20 @@ class _Parser:
 
     def _call_or_macro(self, name: str, rest: Span, record: Span) -> Statement | Macro:
         end = find_closing(rest, 0)
-        arguments, after = rest.part(1, end), rest.part(end + 1).strip()
+        arguments = rest.part(1, end)
+        after = rest.part(end + 1).strip()
         if after.first == "=":
             after = after.part(1).strip()
             self._refuse_within(name, record)
             if after.is_empty:
                 after = self._expect_body(name, record)
             elif after.first not in _BODY:
-                expression, left = parse_expression(after)
-                self._push(left)
+                expression, remainder = parse_expression(after)
+                self._push(remainder)
                 parameters = _parameters(arguments)
                 # As M=F(x) in a body, unless a parameter has that name.
-                own = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
-                return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
+                target = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
+                return Macro(name, parameters, (Assignment(target, expression, after.where),), record.where)
         elif after.is_empty:
             following = self._next()
             if following is not None and following.first in _BODY:
@@ -273,9 +279,9 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
     arguments: list[Argument] = []
     for part in _split(span):
         match = part.match(_NAME)
-        rest = part.after(match) if match else part
-        if match and rest.first == "=":
-            value = rest.part(1).strip()
+        remainder = part.after(match) if match else part
+        if match and remainder.first == "=":
+            value = remainder.part(1).strip()
             if value.is_empty:
                 raise ConfigError(f"{part.where}: {match.group()}= has no value; expected one")
             arguments.append(Argument(match.group(), _whole(value, parse_expression, depth)))
@@ -286,18 +292,20 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
 
 def _whole(span: Span, parse: Callable[..., tuple[Parsed, Span]], *arguments: int) -> Parsed:
     """Return what `parse` reads from the span. Raises ConfigError if anything is left."""
-    value, rest = parse(span, *arguments)
-    if not rest.is_empty:
-        raise ConfigError(f"{rest.where}: found {shorten(rest.text)!r} after {shorten(str(value))}; expected a comma")
+    value, remainder = parse(span, *arguments)
+    if not remainder.is_empty:
+        raise ConfigError(
+            f"{remainder.where}: found {shorten(remainder.text)!r} after {shorten(str(value))}; expected a comma"
+        )
     return value
 
 
 def parse_name(span: Span) -> tuple[Name, Span]:
     """Return the name at the beginning of a span, and the rest."""
-    expression, rest = parse_expression(span)
+    expression, remainder = parse_expression(span)
     if not isinstance(expression, Name):
         raise ConfigError(f"{span.where}: found {shorten(str(expression))}; expected the name of a node")
-    return expression, rest
+    return expression, remainder
 
 
 def parse_expression(span: Span, depth: int = 0) -> tuple[Expression, Span]:
@@ -308,15 +316,18 @@ def parse_expression(span: Span, depth: int = 0) -> tuple[Expression, Span]:
     match = span.match(_TOKEN)
     if match is None:
         raise ConfigError(f"{span.where}: found {shorten(span.text)!r}; expected a number, a name or a call")
-    token, rest = match.group(), span.after(match)
-    if rest.first == "(":
+    token = match.group()
+    remainder = span.after(match)
+    if remainder.first == "(":
         if not _NAME.fullmatch(token):
             raise ConfigError(f"{span.where}: {shorten(token)!r} is called; expected the name of a function or macro")
-        end = find_closing(rest, 0)
-        return Call(token, parse_arguments(rest.part(1, end), depth + 1), span.where), rest.part(end + 1).strip()
+        end = find_closing(remainder, 0)
+        return Call(token, parse_arguments(remainder.part(1, end), depth + 1), span.where), remainder.part(
+            end + 1
+        ).strip()
     if token[0].isdigit() or token[0] in "+-.":
-        return _number(token, span.where), rest
-    return Name(token, False, span.where), rest
+        return _number(token, span.where), remainder
+    return Name(token, False, span.where), remainder
 
 
 def _number(token: str, where: str) -> Number:

@@ -104,5 +104,5 @@ def without_tags(expression: Expression) -> Expression:
     """Return the expression without the tags of its outermost call."""
     if not isinstance(expression, Call):
         return expression
-    kept = tuple(argument for argument in expression.arguments if (argument.name or "").lower() != "tag")
-    return Call(expression.function, kept, expression.where)
+    arguments = tuple(argument for argument in expression.arguments if (argument.name or "").lower() != "tag")
+    return Call(expression.function, arguments, expression.where)

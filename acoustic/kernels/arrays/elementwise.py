@@ -31,7 +31,8 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
     """
 
     def __init__(self, xp: Any, product_team: ThreadTeam | None = None) -> None:
-        self.xp, self.product_team = xp, product_team
+        self.xp = xp
+        self.product_team = product_team
 
     def of(self, owner: Any) -> Any:
         """The object through which the methods of another one are called; an Emitter returns an emitter."""

@@ -13,7 +13,9 @@ def grouped(x: Any, groups: int) -> Any:
 
 
 class ArrayGroupKernels:
-    """Mixed into ArrayKernels, which has `xp`."""
+    """Mixed into ArrayKernels."""
+
+    xp: Any
 
     def group_norms(self, x: Any, out: Any) -> None:
         """out (groups, cols) = the square root of the sum of squares over each group of rows of x."""
@@ -44,7 +46,8 @@ class ArrayGroupKernels:
 
         first (groups + 1,) int64, on the host, rising.
         """
-        xp, sizes = self.xp, first[1:] - first[:-1]
+        xp = self.xp
+        sizes = first[1:] - first[:-1]
         top = x[xp.asarray(first[:-1])]  # the k-th rows of all groups that have one, for k = 1, 2, ...
         later = [
             (xp.asarray(groups), xp.asarray(first[groups] + k))

@@ -20,16 +20,16 @@ class ArrayImageKernels:
         """out (size, count T) = Pack(x), with a window per column. [eq. 2.165]"""
         xp = self.xp
         padded = xp.concatenate([x, xp.zeros((1, x.shape[1]), x.dtype)])  # row -1: what lies outside
-        taken = padded[xp.asarray(windows.index.reshape(-1, order="F"))]
-        out[...] = taken.reshape(out.shape, order="F")
+        elements = padded[xp.asarray(windows.index.reshape(-1, order="F"))]
+        out[...] = elements.reshape(out.shape, order="F")
 
     def unpack(self, windows: ImageWindows, packed: Any, out: Any) -> None:
         """out (rows, T) = Unpack(packed): the sum of all windows at their positions. [eq. 2.169]"""
         index = windows.index.reshape(-1, order="F")
-        inside = index >= 0
+        in_image = index >= 0
         out.fill(0)
         columns = packed.reshape((index.size, out.shape[1]), order="F")
-        self.xp.add.at(out, self.xp.asarray(index[inside]), columns[self.xp.asarray(inside)])
+        self.xp.add.at(out, self.xp.asarray(index[in_image]), columns[self.xp.asarray(in_image)])
 
     def rows_per_channel(self, windows: ImageWindows) -> Any:
         """The row of the matrix for each (element of a window in one channel, row of the pooled matrix)."""

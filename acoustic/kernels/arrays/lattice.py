@@ -38,14 +38,19 @@ class LatticeArrays(NamedTuple):
         def arcs(name: str, dtype: type) -> np.ndarray:
             return np.asarray(getattr(supervision, name), dtype)[order]
 
-        numbers = ("start_node", "end_node", "first_frame", "num_arc_frames", "senone", "phone")
         return cls(
-            *(arcs(name, np.int32) for name in numbers),
-            *(arcs(name, np.float32) for name in ("lm_score", "transition_score")),
-            arcs("starts_word", np.bool_),
-            np.array(supervision.silence, np.bool_),
-            np.array(supervision.reference_senones, np.int32),
-            np.array(supervision.reference_phones, np.int32),
+            start_node=arcs("start_node", np.int32),
+            end_node=arcs("end_node", np.int32),
+            first_frame=arcs("first_frame", np.int32),
+            num_arc_frames=arcs("num_arc_frames", np.int32),
+            senone=arcs("senone", np.int32),
+            phone=arcs("phone", np.int32),
+            lm_score=arcs("lm_score", np.float32),
+            transition_score=arcs("transition_score", np.float32),
+            starts_word=arcs("starts_word", np.bool_),
+            silence=np.array(supervision.silence, np.bool_),
+            reference_senones=np.array(supervision.reference_senones, np.int32),
+            reference_phones=np.array(supervision.reference_phones, np.int32),
         )
 
 
@@ -84,13 +89,15 @@ def plain_value(scores: Any, lattice: LatticeArrays, num_nodes: int, scaling: La
     weight = np.zeros(num_nodes, np.result_type(scores, np.float64))  # relative to exp(top)
     correct = np.zeros_like(weight)  # times weight
     top = np.full(num_nodes, -np.inf)
-    weight[0], top[0] = 1, 0
+    weight[0] = 1
+    top[0] = 0
     for a, (start, end) in enumerate(zip(lattice.start_node, lattice.end_node)):
         score, right = _arc(scores, lattice, a, scaling)
         above = max(top[end], top[start] + score.real)
         if above == -np.inf:
             continue
-        old, new = np.exp(top[end] - above), np.exp(top[start] + score - above)
+        old = np.exp(top[end] - above)
+        new = np.exp(top[start] + score - above)
         weight[end] = weight[end] * old + weight[start] * new
         correct[end] = correct[end] * old + (correct[start] + weight[start] * right) * new
         top[end] = above
@@ -100,10 +107,12 @@ def plain_value(scores: Any, lattice: LatticeArrays, num_nodes: int, scaling: La
 def _arc(scores: Any, lattice: LatticeArrays, a: int, scaling: LatticeScaling) -> tuple[Any, int]:
     """Return the log score and the number of correct frames of an arc."""
     frames = slice(lattice.first_frame[a], lattice.first_frame[a] + lattice.num_arc_frames[a])
-    senone, phone = lattice.senone[a], lattice.phone[a]
+    senone = lattice.senone[a]
+    phone = lattice.phone[a]
     references = lattice.reference_phones[frames]
     silent = lattice.num_arc_frames[a] > 0 and bool(lattice.silence[phone])
-    same_phone, same_senone = phone == references, senone == lattice.reference_senones[frames]
+    same_phone = phone == references
+    same_senone = senone == lattice.reference_senones[frames]
     right = same_phone if scaling.criterion == MPE else same_senone
     if scaling.silence == ONE_CLASS:
         right = right | (silent & lattice.silence[references])

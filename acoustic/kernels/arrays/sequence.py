@@ -29,7 +29,9 @@ class SequenceMarks:
     @classmethod
     def of_columns(cls, count: int) -> "SequenceMarks":
         """One sequence of all columns."""
-        starts, ends, frames = np.zeros((count, 1), bool), np.zeros((count, 1), bool), np.ones((count, 1), bool)
+        starts = np.zeros((count, 1), bool)
+        ends = np.zeros((count, 1), bool)
+        frames = np.ones((count, 1), bool)
         starts[0] = ends[-1] = True
         return cls(starts, ends, frames)
 
@@ -39,7 +41,8 @@ class SequenceMarks:
         excluded = layout.gap_columns
         frames = np.ones(layout.gaps.shape, bool) if excluded is None else ~excluded.reshape(layout.gaps.shape)
         none = np.zeros((1, layout.num_sequences), bool)
-        follows, goes_on = np.concatenate([none, frames[:-1]]), np.concatenate([frames[1:], none])
+        follows = np.concatenate([none, frames[:-1]])
+        goes_on = np.concatenate([frames[1:], none])
         return cls(frames & (layout.starts | ~follows), frames & (layout.ends | ~goes_on), frames)
 
 
@@ -53,19 +56,20 @@ class ArraySequenceKernels:
 
         A negative number counts from the end of held (rows, H).
         """
-        rows, columns = x.shape[0], self.xp.asarray(sources) + held.shape[1]
-        both = self.xp.concatenate([held, x], axis=1)
+        rows = x.shape[0]
+        columns = self.xp.asarray(sources) + held.shape[1]
+        extended = self.xp.concatenate([held, x], axis=1)
         for k in range(sources.shape[1]):
-            out[k * rows : (k + 1) * rows] = both[:, columns[:, k]]
+            out[k * rows : (k + 1) * rows] = extended[:, columns[:, k]]
 
     def splice_gradient(self, grad: Any, sources: np.ndarray, out: Any) -> None:
         """out (rows, N) = for each column the sum of the parts of grad (K rows, N) that are copies of it."""
         out.fill(0)
         rows = out.shape[0]
         for k in range(sources.shape[1]):
-            here = (sources[:, k] >= 0).nonzero()[0]
-            part = grad[k * rows : (k + 1) * rows, here]
-            self.xp.add.at(out.T, self.xp.asarray(sources[here, k]), part.T)
+            from_minibatch = (sources[:, k] >= 0).nonzero()[0]
+            part = grad[k * rows : (k + 1) * rows, from_minibatch]
+            self.xp.add.at(out.T, self.xp.asarray(sources[from_minibatch, k]), part.T)
 
     def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         """out (1, 1) = the sum over the sequences of log of the sum of exp(score) of all paths, less the labels' score.
@@ -78,32 +82,35 @@ class ArraySequenceKernels:
 
     def crf_gradient(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
         """The gradients of crf_loss: probabilities of labels, and of pairs of them, less what the right path has."""
-        xp, slots = self.xp, marks.starts.shape[1]
+        xp = self.xp
+        slots = marks.starts.shape[1]
         alpha = self._alphas(marks, h, a)
         grad_h.fill(0)
         grad_a.fill(0)
         beta = xp.zeros((h.shape[0], slots), h.dtype)
         for t in reversed(range(len(marks.starts))):
-            here = slice(t * slots, (t + 1) * slots)
-            ends, inner = (xp.asarray(one[t]) for one in (marks.ends, marks.frames & ~marks.starts))
+            step_columns = slice(t * slots, (t + 1) * slots)
+            ends, inner = (xp.asarray(flags[t]) for flags in (marks.ends, marks.frames & ~marks.starts))
             beta = xp.where(ends, 0, beta)
-            path = alpha[:, here] + beta
-            grad_h[:, here] = xp.exp(path - self._log_sum(path, 0)) * xp.asarray(marks.frames[t])
+            path = alpha[:, step_columns] + beta
+            grad_h[:, step_columns] = xp.exp(path - self._log_sum(path, 0)) * xp.asarray(marks.frames[t])
             if inner.any():
                 before = alpha[:, (t - 1) * slots : t * slots]
-                pairs = before[:, None, :] + a[:, :, None] + (h[:, here] + beta)[None, :, :]
+                pairs = before[:, None, :] + a[:, :, None] + (h[:, step_columns] + beta)[None, :, :]
                 share = xp.exp(pairs - self._log_sum(path, 0)) * inner
                 grad_a += share.sum(axis=2)
-                beta = self._log_sum(a[:, :, None] + (h[:, here] + beta)[None, :, :], 1)
-        columns, steps = (xp.asarray(one) for one in _right(marks))
+                beta = self._log_sum(a[:, :, None] + (h[:, step_columns] + beta)[None, :, :], 1)
+        columns, steps = (xp.asarray(indices) for indices in _right(marks))
         grad_h[xp.asarray(labels)[columns], columns] -= 1
         xp.add.at(grad_a, (xp.asarray(labels)[steps - slots], xp.asarray(labels)[steps]), -1)
 
     def viterbi(self, marks: SequenceMarks, h: Any, a: Any, out: Any) -> None:
         """out (labels, N) = 1 in the rows of the best path of each sequence; of equal ones that of the first labels."""
-        xp, slots = self.xp, marks.starts.shape[1]
+        xp = self.xp
+        slots = marks.starts.shape[1]
         out.fill(0)
-        best, sources = xp.zeros((h.shape[0], slots), h.dtype), []
+        best = xp.zeros((h.shape[0], slots), h.dtype)
+        sources = []
         tops = []
         for t in range(len(marks.starts)):
             scores = best[:, None, :] + a[:, :, None]
@@ -121,15 +128,16 @@ class ArraySequenceKernels:
 
     def _alphas(self, marks: SequenceMarks, h: Any, a: Any) -> Any:
         """(labels, N): log of the sum of exp(score) of all paths from the start of a sequence to a label here."""
-        xp, slots = self.xp, marks.starts.shape[1]
+        xp = self.xp
+        slots = marks.starts.shape[1]
         alpha = xp.zeros_like(h)
         for t in range(len(marks.starts)):
-            here = slice(t * slots, (t + 1) * slots)
-            alpha[:, here] = h[:, here]
+            step_columns = slice(t * slots, (t + 1) * slots)
+            alpha[:, step_columns] = h[:, step_columns]
             inner = xp.asarray(marks.frames[t] & ~marks.starts[t])
             if inner.any():
                 before = alpha[:, (t - 1) * slots : t * slots]
-                alpha[:, here] += xp.where(inner, self._log_sum(before[:, None, :] + a[:, :, None], 0), 0)
+                alpha[:, step_columns] += xp.where(inner, self._log_sum(before[:, None, :] + a[:, :, None], 0), 0)
         return alpha
 
     def _log_sum(self, x: Any, axis: int) -> Any:
@@ -137,8 +145,9 @@ class ArraySequenceKernels:
         return self.xp.squeeze(top, axis) + self.xp.log(self.xp.exp(x - top).sum(axis=axis))
 
     def _score(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any) -> Any:
-        columns, steps = (self.xp.asarray(one) for one in _right(marks))
-        path, slots = self.xp.asarray(labels), marks.starts.shape[1]
+        columns, steps = (self.xp.asarray(indices) for indices in _right(marks))
+        path = self.xp.asarray(labels)
+        slots = marks.starts.shape[1]
         return h[path[columns], columns].sum() + a[path[steps - slots], path[steps]].sum()
 
 

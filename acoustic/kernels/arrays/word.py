@@ -84,14 +84,15 @@ class ArrayWordKernels:
 
     def add_columns(self, columns: Any, place: np.ndarray, block: Any) -> None:
         """block[:, place[t]] += columns[:, t] for the columns that the block has; place (T,)."""
-        here = ((place >= 0) & (place < block.shape[1])).nonzero()[0]
-        self.xp.add.at(block.T, self.xp.asarray(place[here]), columns.T[self.xp.asarray(here)])
+        in_block = ((place >= 0) & (place < block.shape[1])).nonzero()[0]
+        self.xp.add.at(block.T, self.xp.asarray(place[in_block]), columns.T[self.xp.asarray(in_block)])
 
     def cross_entropy_numbers(self, numbers: np.ndarray, z: Any, out: Any, error: Any) -> None:
         """cross_entropy_softmax with labels that are 1 in row numbers[t] of column t, and 0 where that is -1."""
         xp = self.xp
         real = (numbers >= 0).nonzero()[0]
-        rows, columns = xp.asarray(numbers[real]), xp.asarray(real)
+        rows = xp.asarray(numbers[real])
+        columns = xp.asarray(real)
         shifted = z - z.max(axis=0, keepdims=True)
         exponential = xp.exp(shifted)
         total = exponential.sum(axis=0, keepdims=True)
@@ -126,7 +127,8 @@ class ArrayWordKernels:
 
     def class_errors(self, labels: ClassLabels, h: Any, weight: Any) -> Any:
         """Flat, frame after frame: the probability of each word within its class, less 1 for the word itself."""
-        xp, starts = self.xp, labels.starts
+        xp = self.xp
+        starts = labels.starts
         errors = xp.empty(int(labels.sizes.sum()), dtype=h.dtype)
         for words, frames in labels.groups():
             scores = weight[:, words].T @ h[:, xp.asarray(frames)]
@@ -144,8 +146,8 @@ class ArrayWordKernels:
         """out (rows, T) = scale times the gradient with respect to h."""
         out.fill(0)
         for words, frames in labels.groups():
-            mine = errors[self._places(labels.starts, words, frames)]
-            out[:, self.xp.asarray(frames)] = scale * (weight[:, words] @ mine)
+            errors_of_class = errors[self._places(labels.starts, words, frames)]
+            out[:, self.xp.asarray(frames)] = scale * (weight[:, words] @ errors_of_class)
 
     def class_weight_gradient(
         self, labels: ClassLabels, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any
@@ -156,11 +158,13 @@ class ArrayWordKernels:
         """
         block.fill(0)
         for words, frames in labels.groups():
-            first, count = int(place[frames[0]]), words.stop - words.start
-            begin, end = max(0, -first), min(count, block.shape[1] - first)
+            first = int(place[frames[0]])
+            count = words.stop - words.start
+            begin = max(0, -first)
+            end = min(count, block.shape[1] - first)
             if begin < end:
-                mine = errors[self._places(labels.starts, words, frames)][begin:end]
-                product = h[:, self.xp.asarray(frames)] @ mine.T
+                errors_of_class = errors[self._places(labels.starts, words, frames)][begin:end]
+                product = h[:, self.xp.asarray(frames)] @ errors_of_class.T
                 block[:, first + begin : first + end] += scale * product
 
     def class_posterior_gradient(self, labels: ClassLabels, q: Any, scale: float, out: Any) -> None:

@@ -115,7 +115,8 @@ class CompiledKernels(
         self.calls.call(loops.sum_frames, frames(x), flat(out))
 
     def moments(self, x: Any) -> tuple[Any, Any]:
-        mean, variance = np.empty(x.shape[0]), np.empty(x.shape[0])
+        mean = np.empty(x.shape[0])
+        variance = np.empty(x.shape[0])
         loops.moments(frames(x), mean, variance)
         return mean[:, None], variance[:, None]
 
@@ -123,8 +124,10 @@ class CompiledKernels(
         loops.scale_shift(frames(self.copied(x, out)), *columns(centre, factor, bias))
 
     def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
-        total, match = np.empty(x.shape[0]), np.empty(x.shape[0])
-        loops.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
+        total = np.empty(x.shape[0])
+        match = np.empty(x.shape[0])
+        (means,) = columns(centre)
+        loops.gradient_moments(frames(grad), frames(x), means, total, match)
         return total[:, None], match[:, None]
 
     def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
@@ -146,6 +149,8 @@ class CompiledKernels(
         self.calls.call(loops.count_errors, frames(labels), frames(z), flat(out))
 
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
-        low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
-        limit, scale = np.uint32(int(rate * 2**32)), np.float32(1 / (1 - rate))
+        low = np.uint32(key & 0xFFFFFFFF)
+        high = np.uint32(key >> 32)
+        limit = np.uint32(int(rate * 2**32))
+        scale = np.float32(1 / (1 - rate))
         loops.dropout(flat(self.copied(x, out)), first, low, high, limit, scale)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from acoustic.runtime.call_registry import LOOSE, matrix, table_calls, vector
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 # A call that is not inlined is resolved to whichever kernel was compiled or loaded first. Because sums may be reordered
@@ -23,7 +24,7 @@ ZERO, ONE, TWO = float32(0), float32(1), float32(2)
 
 
 @inline
-def exp32(x):
+def exp32(x: float) -> float:
     """exp(x) with a relative error of about 1e-7; x is limited to +-87, NaN stays NaN.
 
     2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], with the coefficients of Cephes' expf. Plain arithmetic lets the
@@ -47,28 +48,28 @@ def exp32(x):
 
 
 @loop
-def copy(x, out):
+def copy(x: Array, out: Array) -> None:
     """out = x."""
     for i in range(out.shape[0]):
         out[i] = x[i]
 
 
 @loop
-def add(total, x):
+def add(total: Array, x: Array) -> None:
     """total += x."""
     for i in range(total.shape[0]):
         total[i] += x[i]
 
 
 @loop
-def scale(x, factor):
+def scale(x: Array, factor: Array) -> None:
     """x *= the one element of factor."""
     for i in range(x.shape[0]):
         x[i] *= factor[0]
 
 
 @loop
-def add_column(frames, column):
+def add_column(frames: Array, column: Array) -> None:
     """frames += column."""
     for t in range(frames.shape[0]):
         for i in range(frames.shape[1]):
@@ -76,7 +77,7 @@ def add_column(frames, column):
 
 
 @loop
-def normalise(frames, mean, factor):
+def normalise(frames: Array, mean: Array, factor: Array) -> None:
     """frames = (frames - mean) * factor."""
     for t in range(frames.shape[0]):
         for i in range(frames.shape[1]):
@@ -84,43 +85,43 @@ def normalise(frames, mean, factor):
 
 
 @loop
-def sigmoid(x):
+def sigmoid(x: Array) -> None:
     for i in range(x.shape[0]):
         x[i] = ONE / (ONE + exp32(-x[i]))
 
 
 @loop
-def tanh(x):
+def tanh(x: Array) -> None:
     for i in range(x.shape[0]):
         x[i] = TWO / (ONE + exp32(-TWO * x[i])) - ONE
 
 
 @loop
-def relu(x):
+def relu(x: Array) -> None:
     for i in range(x.shape[0]):
         x[i] = ZERO if x[i] < ZERO else x[i]  # NaN stays NaN
 
 
 @loop
-def relu_gradient(grad, value):
+def relu_gradient(grad: Array, value: Array) -> None:
     for i in range(grad.shape[0]):
         grad[i] = grad[i] if value[i] > ZERO else ZERO
 
 
 @loop
-def sigmoid_gradient(grad, value):
+def sigmoid_gradient(grad: Array, value: Array) -> None:
     for i in range(grad.shape[0]):
         grad[i] *= value[i] * (ONE - value[i])
 
 
 @loop
-def tanh_gradient(grad, value):
+def tanh_gradient(grad: Array, value: Array) -> None:
     for i in range(grad.shape[0]):
         grad[i] *= ONE - value[i] * value[i]
 
 
 @loop
-def sum_frames(frames, total):
+def sum_frames(frames: Array, total: Array) -> None:
     """total = the sum over frames."""
     total[:] = float32(0)
     for t in range(frames.shape[0]):
@@ -129,7 +130,7 @@ def sum_frames(frames, total):
 
 
 @loop
-def moments(frames, mean, variance):
+def moments(frames: Array, mean: Array, variance: Array) -> None:
     """mean and variance (float64) of every column of frames; the variance in a second pass, about the mean."""
     count = frames.shape[0]
     mean[:] = 0.0
@@ -148,7 +149,7 @@ def moments(frames, mean, variance):
 
 
 @loop
-def scale_shift(frames, centre, factor, bias):
+def scale_shift(frames: Array, centre: Array, factor: Array, bias: Array) -> None:
     """frames = (frames - centre) * factor + bias."""
     for t in range(frames.shape[0]):
         for i in range(frames.shape[1]):
@@ -156,7 +157,7 @@ def scale_shift(frames, centre, factor, bias):
 
 
 @loop
-def gradient_moments(grad, frames, centre, total, match):
+def gradient_moments(grad: Array, frames: Array, centre: Array, total: Array, match: Array) -> None:
     """total = the sum over frames of grad, match = that of grad * (frames - centre), float64."""
     total[:] = 0.0
     match[:] = 0.0
@@ -168,7 +169,7 @@ def gradient_moments(grad, frames, centre, total, match):
 
 
 @loop
-def centred_gradient(grad, frames, centre, factor, shift, slope):
+def centred_gradient(grad: Array, frames: Array, centre: Array, factor: Array, shift: Array, slope: Array) -> None:
     """grad = factor * (grad - shift - slope * (frames - centre))."""
     for t in range(grad.shape[0]):
         for i in range(grad.shape[1]):
@@ -176,39 +177,41 @@ def centred_gradient(grad, frames, centre, factor, shift, slope):
 
 
 @inline
-def largest(frame, lanes):
+def largest(frame: Array, lanes: Array) -> float:
     """The largest element of a frame without NaN; lanes (16,) is scratch memory.
 
     The compiler does not vectorise a single running maximum, but it does vectorise sixteen of them.
     """
     width = lanes.shape[0]
-    whole = frame.shape[0] // width
+    num_blocks = frame.shape[0] // width
     lanes[:] = frame[0]
-    for block in range(whole):
+    for block in range(num_blocks):
         part = frame[block * width : (block + 1) * width]
         for k in range(16):
             lanes[k] = part[k] if part[k] > lanes[k] else lanes[k]
     top = lanes[0]
     for k in range(16):
         top = lanes[k] if lanes[k] > top else top
-    for i in range(whole * width, frame.shape[0]):
+    for i in range(num_blocks * width, frame.shape[0]):
         top = frame[i] if frame[i] > top else top
     return top
 
 
 @inline
-def sum_exponentials(frame, lanes):
+def sum_exponentials(frame: Array, lanes: Array) -> tuple[float, float]:
     """The largest element of a frame, and the sum of exp(frame - that element)."""
-    top, total = largest(frame, lanes), ZERO
+    top = largest(frame, lanes)
+    total = ZERO
     for i in range(frame.shape[0]):
         total += exp32(frame[i] - top)
     return top, total
 
 
 @inline
-def exponentials(frame, out, lanes):
+def exponentials(frame: Array, out: Array, lanes: Array) -> tuple[float, float]:
     """The same, and out = exp(frame - that element); out may be frame."""
-    top, total = largest(frame, lanes), ZERO
+    top = largest(frame, lanes)
+    total = ZERO
     for i in range(frame.shape[0]):
         e = exp32(frame[i] - top)
         out[i] = e
@@ -217,7 +220,7 @@ def exponentials(frame, out, lanes):
 
 
 @loop
-def softmax(frames):
+def softmax(frames: Array) -> None:
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
         _, total = exponentials(frames[t], frames[t], lanes)
@@ -227,7 +230,7 @@ def softmax(frames):
 
 
 @loop
-def log_softmax(frames):
+def log_softmax(frames: Array) -> None:
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
         top, total = sum_exponentials(frames[t], lanes)
@@ -237,10 +240,12 @@ def log_softmax(frames):
 
 
 @inline
-def frame_cross_entropy(labels, z, out, lanes):
+def frame_cross_entropy(labels: Array, z: Array, out: Array, lanes: Array) -> tuple[float, float, float]:
     """out = exp(z - largest element); returns the sums of labels and of out, and -sum of labels * log softmax(z)."""
     top = largest(z, lanes)
-    total, mass, match = ZERO, ZERO, ZERO
+    total = ZERO
+    mass = ZERO
+    match = ZERO
     for i in range(z.shape[0]):
         shifted = z[i] - top
         e = exp32(shifted)
@@ -252,21 +257,24 @@ def frame_cross_entropy(labels, z, out, lanes):
 
 
 @loop
-def cross_entropy_softmax(labels, z, loss):
+def cross_entropy_softmax(labels: Array, z: Array, loss: Array) -> None:
     """loss[0] = -sum of labels * log softmax(z), summed in double over the frames."""
-    total_loss, lanes, scratch = 0.0, np.empty(16, np.float32), np.empty(z.shape[1], np.float32)
+    total_loss = 0.0
+    lanes = np.empty(16, np.float32)
+    scratch = np.empty(z.shape[1], np.float32)
     for t in range(z.shape[0]):
         total_loss += frame_cross_entropy(labels[t], z[t], scratch, lanes)[2]
     loss[0] = total_loss
 
 
 @loop
-def cross_entropy_softmax_error(labels, z, error, loss):
+def cross_entropy_softmax_error(labels: Array, z: Array, error: Array, loss: Array) -> None:
     """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
-    total_loss, lanes = 0.0, np.empty(16, np.float32)
+    total_loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
-        mass, total, found = frame_cross_entropy(labels[t], z[t], error[t], lanes)
-        total_loss += found
+        mass, total, frame_loss = frame_cross_entropy(labels[t], z[t], error[t], lanes)
+        total_loss += frame_loss
         scale = mass / total
         for i in range(z.shape[1]):
             error[t, i] = error[t, i] * scale - labels[t, i]
@@ -274,7 +282,7 @@ def cross_entropy_softmax_error(labels, z, error, loss):
 
 
 @inline
-def first_largest(frame, lanes):
+def first_largest(frame: Array, lanes: Array) -> int:
     """Index of the first largest element, found in a second pass, which can be vectorised."""
     top = largest(frame, lanes)
     first = int32(frame.shape[0])
@@ -284,16 +292,17 @@ def first_largest(frame, lanes):
 
 
 @loop
-def count_errors(labels, z, count):
+def count_errors(labels: Array, z: Array, count: Array) -> None:
     """count[0] = the number of frames whose largest elements have different indices."""
-    errors, lanes = 0, np.empty(16, np.float32)
+    errors = 0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)
     count[0] = errors
 
 
 @inline
-def mix(word):
+def mix(word: np.uint32) -> np.uint32:
     """A 32-bit finaliser (two rounds of multiply and shift) that spreads every input bit over every output bit."""
     word ^= word >> uint32(16)
     word = uint32(word * uint32(0x21F0AAAD))
@@ -304,14 +313,14 @@ def mix(word):
 
 
 @inline
-def hashed(counter, low, high):
+def hashed(counter: np.uint32, low: np.uint32, high: np.uint32) -> np.uint32:
     """A hash of 32 bits of (key, counter); low, high: words of the key."""
     word = mix(uint32(uint32(counter * uint32(0x9E3779B9)) ^ low))
     return mix(uint32(word + high))
 
 
 @loop
-def dropout(x, first, low, high, limit, scale):
+def dropout(x: Array, first: int, low: np.uint32, high: np.uint32, limit: np.uint32, scale: np.float32) -> None:
     """Element i becomes 0 when the hash of (key, first + i) is below limit, else x[i] * scale."""
     for i in range(x.shape[0]):
         x[i] = ZERO if hashed(uint32(first + i), low, high) < limit else x[i] * scale

@@ -3,6 +3,7 @@
 ArrayGroupKernels describes each operation.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ class CompiledGroupKernels(ArrayGroupKernels):
 
     A sum of squares above 3e38 is infinite here: such a network has diverged.
     """
+
+    calls: Any
+    copied: Callable[[Any, Any], Any]
 
     def group_norms(self, x: Any, out: Any) -> None:
         self.calls.call(group_loops.group_norms, x.T, out.T)

@@ -9,10 +9,11 @@ from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, ZERO, exp32, loop
 from acoustic.runtime.call_registry import matrix, table_calls, vector
+from readers.common.arrays import Array
 
 
 @loop
-def group_norms(wide, narrow):
+def group_norms(wide: Array, narrow: Array) -> None:
     """narrow = the square root of the sum of squares over each group."""
     size = wide.shape[1] // narrow.shape[1]
     for t in range(wide.shape[0]):
@@ -24,7 +25,7 @@ def group_norms(wide, narrow):
 
 
 @loop
-def group_norms_gradient(grad, value, wide, out):
+def group_norms_gradient(grad: Array, value: Array, wide: Array, out: Array) -> None:
     """out = wide * grad / value of its group, 0 where value is 0; out may be wide.
 
     Unlike other kernels it is not in place: groups are too short for vector instructions to matter, and an extra copy
@@ -39,7 +40,7 @@ def group_norms_gradient(grad, value, wide, out):
 
 
 @loop
-def root_mean_square_one(frames, floor):
+def root_mean_square_one(frames: Array, floor: Array) -> None:
     """Divide each frame by the root of its mean square, or of floor[0] if that is larger."""
     for t in range(frames.shape[0]):
         total = ZERO
@@ -52,10 +53,11 @@ def root_mean_square_one(frames, floor):
 
 
 @loop
-def root_mean_square_one_gradient(grad, frames, floor):
+def root_mean_square_one_gradient(grad: Array, frames: Array, floor: Array) -> None:
     """grad = factor * (grad - frames * mean of grad * frames * factor^2); the mean is 0 at the floor."""
     for t in range(frames.shape[0]):
-        total, match = ZERO, ZERO
+        total = ZERO
+        match = ZERO
         for i in range(frames.shape[1]):
             total += frames[t, i] * frames[t, i]
             match += grad[t, i] * frames[t, i]
@@ -67,7 +69,7 @@ def root_mean_square_one_gradient(grad, frames, floor):
 
 
 @loop
-def log_sum_groups(wide, narrow, first):
+def log_sum_groups(wide: Array, narrow: Array, first: Array) -> None:
     """narrow = log of the sum of exp(wide) over the columns first[g] to first[g + 1] of group g."""
     for t in range(wide.shape[0]):
         for g in range(narrow.shape[1]):
@@ -81,7 +83,7 @@ def log_sum_groups(wide, narrow, first):
 
 
 @loop
-def log_sum_groups_gradient(grad, value, wide, first):
+def log_sum_groups_gradient(grad: Array, value: Array, wide: Array, first: Array) -> None:
     """wide = grad of its group times exp(wide - value of its group)."""
     for t in range(wide.shape[0]):
         for g in range(value.shape[1]):

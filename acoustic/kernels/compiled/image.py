@@ -47,12 +47,12 @@ def _pixels(windows: ImageWindows, x: Any) -> Any:
     return frames(x).reshape(-1, windows.image.channels)
 
 
-def _in_image(windows: ImageWindows) -> tuple[Any, ...]:
+def _in_image(windows: ImageWindows) -> tuple[int, np.ndarray, np.ndarray]:
     """Pixels from one image to the next, and the pixels of its windows; see image_loops.py."""
     return windows.image.height * windows.image.width, *_window_pixels(windows, windows.image.height)
 
 
-def _in_strips(windows: ImageWindows, pooled: Any) -> tuple[Any, ...]:
+def _in_strips(windows: ImageWindows, pooled: Any) -> tuple[int, np.ndarray, np.ndarray]:
     """The same for images in strips."""
     return windows.image.height, *_window_pixels(windows, windows.image.height * pooled.shape[1])
 
@@ -64,6 +64,6 @@ def _window_pixels(windows: ImageWindows, col_step: int) -> tuple[np.ndarray, np
     return np.add.outer(cols * col_step, rows).ravel(), np.add.outer(offsets * col_step, range(windows.height)).ravel()
 
 
-def _places(windows: ImageWindows) -> tuple[Any, ...]:
+def _places(windows: ImageWindows) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
     rows, cols, offsets = windows.arrays
     return rows, cols, windows.height, offsets

@@ -8,10 +8,21 @@ image_geometry.py.
 from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import loop
+from readers.common.arrays import Array
 
 
 @loop
-def pack(frames, rows, cols, height, offsets, image_width, image_height, channels, packed):
+def pack(
+    frames: Array,
+    rows: Array,
+    cols: Array,
+    height: int,
+    offsets: Array,
+    image_width: int,
+    image_height: int,
+    channels: int,
+    packed: Array,
+) -> None:
     """packed = the windows of every image, 0 outside it."""
     run = height * channels  # a column of a window is one run of memory
     k = 0
@@ -21,27 +32,38 @@ def pack(frames, rows, cols, height, offsets, image_width, image_height, channel
             for first_row in rows:
                 window = packed[k]
                 k += 1
-                inside = first_row >= 0 and first_row + height <= image_height
-                place = 0
+                rows_inside = first_row >= 0 and first_row + height <= image_height
+                position = 0
                 for offset in offsets:
                     col = first_col + offset
                     start = (first_row + image_height * col) * channels
                     if col < 0 or col >= image_width:
-                        window[place : place + run] = float32(0)
-                    elif inside:
+                        window[position : position + run] = float32(0)
+                    elif rows_inside:
                         for i in range(run):
-                            window[place + i] = frame[start + i]
+                            window[position + i] = frame[start + i]
                     else:
+                        # Elements of the run from `above` to `within` are inside the image.
                         above = min(max(-first_row, 0), height) * channels
                         within = max(min(height, image_height - first_row), 0) * channels
-                        window[place : place + run] = float32(0)
+                        window[position : position + run] = float32(0)
                         for i in range(above, within):
-                            window[place + i] = frame[start + i]
-                    place += run
+                            window[position + i] = frame[start + i]
+                    position += run
 
 
 @loop
-def unpack(packed, rows, cols, height, offsets, image_width, image_height, channels, frames):
+def unpack(
+    packed: Array,
+    rows: Array,
+    cols: Array,
+    height: int,
+    offsets: Array,
+    image_width: int,
+    image_height: int,
+    channels: int,
+    frames: Array,
+) -> None:
     """frames = the sum of the windows where they lie on every image."""
     run = height * channels
     frames[:] = float32(0)
@@ -54,14 +76,14 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
                 k += 1
                 above = min(max(-first_row, 0), height) * channels
                 within = max(min(height, image_height - first_row), 0) * channels
-                place = 0
+                position = 0
                 for offset in offsets:
                     col = first_col + offset
                     start = (first_row + image_height * col) * channels
                     if col >= 0 and col < image_width:
                         for i in range(above, within):
-                            frame[start + i] += window[place + i]
-                    place += run
+                            frame[start + i] += window[position + i]
+                    position += run
 
 
 # Pooling: pixels (n, channels), where image t begins at pixel t image_step; its window k begins starts[k] pixels later,
@@ -69,18 +91,23 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
 
 
 @loop
-def max_pool(pixels, image_step, starts, inside, pooled, winner):
+def max_pool(pixels: Array, image_step: int, starts: Array, inside: Array, pooled: Array, winner: Array) -> None:
     """pooled = the largest pixel of each window and channel; winner = its place in the window, the first of equals."""
     channels = pixels.shape[1]
     for t in range(pooled.shape[0]):
         for k in range(starts.shape[0]):
-            here, start = slice(k * channels, (k + 1) * channels), t * image_step + starts[k]
-            best, best_at = pooled[t, here], winner[t, here]
+            window_channels = slice(k * channels, (k + 1) * channels)
+            start = t * image_step + starts[k]
+            best = pooled[t, window_channels]
+            best_at = winner[t, window_channels]
             pixel = pixels[start + inside[0]]
             for c in range(channels):
-                best[c], best_at[c] = pixel[c], float32(0)
-            for place in range(inside.shape[0]):
-                pixel, number = pixels[start + inside[place]], float32(place)
+                best[c] = pixel[c]
+                best_at[c] = float32(0)
+            # Pixel by pixel, so that the innermost loop, over the channels, runs along memory and is vectorised.
+            for position in range(inside.shape[0]):
+                pixel = pixels[start + inside[position]]
+                number = float32(position)
                 for c in range(channels):
                     x = pixel[c]
                     larger = x > best[c] or x != x  # not a number stays
@@ -89,31 +116,35 @@ def max_pool(pixels, image_step, starts, inside, pooled, winner):
 
 
 @loop
-def max_pool_gradient(grad, winner, image_step, starts, inside, pixels):
+def max_pool_gradient(grad: Array, winner: Array, image_step: int, starts: Array, inside: Array, pixels: Array) -> None:
     """pixels = the gradient at the winners, 0 elsewhere."""
     channels = pixels.shape[1]
     pixels[:] = float32(0)
     for t in range(grad.shape[0]):
         for k in range(starts.shape[0]):
-            here, start = slice(k * channels, (k + 1) * channels), t * image_step + starts[k]
-            part, best_at = grad[t, here], winner[t, here]
-            for place in range(inside.shape[0]):
-                pixel, number = pixels[start + inside[place]], float32(place)
+            window_channels = slice(k * channels, (k + 1) * channels)
+            start = t * image_step + starts[k]
+            part = grad[t, window_channels]
+            best_at = winner[t, window_channels]
+            for position in range(inside.shape[0]):
+                pixel = pixels[start + inside[position]]
+                number = float32(position)
                 for c in range(channels):
                     pixel[c] += part[c] if best_at[c] == number else float32(0)
 
 
 @loop
-def average_pool(pixels, image_step, starts, inside, pooled):
+def average_pool(pixels: Array, image_step: int, starts: Array, inside: Array, pooled: Array) -> None:
     """pooled = the mean of every window and channel."""
     channels = pixels.shape[1]
     scale = float32(1 / inside.shape[0])
     for t in range(pooled.shape[0]):
         for k in range(starts.shape[0]):
-            total, start = pooled[t, k * channels : (k + 1) * channels], t * image_step + starts[k]
+            total = pooled[t, k * channels : (k + 1) * channels]
+            start = t * image_step + starts[k]
             total[:] = float32(0)
-            for place in inside:
-                pixel = pixels[start + place]
+            for offset in inside:
+                pixel = pixels[start + offset]
                 for c in range(channels):
                     total[c] += pixel[c]
             for c in range(channels):
@@ -121,15 +152,16 @@ def average_pool(pixels, image_step, starts, inside, pooled):
 
 
 @loop
-def average_pool_gradient(grad, image_step, starts, inside, pixels):
+def average_pool_gradient(grad: Array, image_step: int, starts: Array, inside: Array, pixels: Array) -> None:
     """pixels = each window's gradient, divided evenly among its places."""
     channels = pixels.shape[1]
     scale = float32(1 / inside.shape[0])
     pixels[:] = float32(0)
     for t in range(grad.shape[0]):
         for k in range(starts.shape[0]):
-            part, start = grad[t, k * channels : (k + 1) * channels], t * image_step + starts[k]
-            for place in inside:
-                pixel = pixels[start + place]
+            part = grad[t, k * channels : (k + 1) * channels]
+            start = t * image_step + starts[k]
+            for offset in inside:
+                pixel = pixels[start + offset]
                 for c in range(channels):
                     pixel[c] += scale * part[c]

@@ -40,41 +40,45 @@ def _tile(num_columns: int) -> Any:
     """An intrinsic that computes the sums of a panel and so many columns."""
 
     @intrinsic
-    def tile(typing_context, weights, values, stride, num_quads, sums):
+    def tile(typing_context: Any, weights: Any, values: Any, stride: Any, num_quads: Any, sums: Any) -> tuple[Any, Any]:
         """sums (columns, 64) int32 = products of a panel and of columns `stride` bytes apart; all are addresses."""
         signature = types.void(types.int64, types.int64, types.int64, types.int64, types.int64)
 
-        def codegen(context, builder, signature, arguments):
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             weights, values, stride, num_quads, sums = arguments
-            name, kind = "llvm.x86.avx512.vpdpbusd.512", ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+            name = "llvm.x86.avx512.vpdpbusd.512"
+            kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
             multiply = builder.module.globals.get(name) or ir.Function(builder.module, kind, name=name)
 
-            def at(start, step, number):
+            def at(start: Any, step: Any, number: Any) -> Any:
                 return builder.add(start, builder.mul(number, _index(step) if isinstance(step, int) else step))
 
-            before, loop, after = builder.block, *map(builder.append_basic_block, ("quads", "end"))
+            before = builder.block
+            loop = builder.append_basic_block("quads")
+            after = builder.append_basic_block("end")
             builder.branch(loop)
             builder.position_at_end(loop)
             quad = builder.phi(_INDEX)
             quad.add_incoming(_index(0), before)
             old = [builder.phi(_VECTOR) for _ in range(num_columns * PANEL // LANES)]
-            for one in old:
-                one.add_incoming(ir.Constant(_VECTOR, [0] * LANES), before)
+            for accumulator in old:
+                accumulator.add_incoming(ir.Constant(_VECTOR, [0] * LANES), before)
             row = at(weights, PANEL * QUAD, quad)
             panel = [
                 builder.load(builder.inttoptr(at(row, LANES * QUAD, _index(k)), _VECTOR.as_pointer()), align=64)
                 for k in range(PANEL // LANES)
             ]
-            place, new = at(values, QUAD, quad), []
+            quad_address = at(values, QUAD, quad)
+            new: list[Any] = []
             for column in range(num_columns):
-                address = builder.inttoptr(at(place, stride, _index(column)), _BYTES.as_pointer())
+                address = builder.inttoptr(at(quad_address, stride, _index(column)), _BYTES.as_pointer())
                 four = builder.insert_element(_VECTOR(ir.Undefined), builder.load(address, align=1), _BYTES(0))
                 four = builder.shuffle_vector(four, _VECTOR(ir.Undefined), ir.Constant(_VECTOR, [0] * LANES))
                 new += [builder.call(multiply, [old[len(new) + k], four, panel[k]]) for k in range(len(panel))]
             following = builder.add(quad, _index(1))
             quad.add_incoming(following, loop)
-            for one, value in zip(old, new):
-                one.add_incoming(value, loop)
+            for accumulator, value in zip(old, new):
+                accumulator.add_incoming(value, loop)
             builder.cbranch(builder.icmp_signed("<", following, num_quads), loop, after)
             builder.position_at_end(after)
             for k, value in enumerate(new):
@@ -100,29 +104,36 @@ def quantise(values: Float32Array, found: ByteArray, scales: Float32Array, lowes
 
     A row that is not finite gets the scale NaN.
     """
-    low, high, zero = np.empty(LANES, np.float32), np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    low = np.empty(LANES, np.float32)
+    high = np.empty(LANES, np.float32)
+    zero = np.empty(LANES, np.float32)
     size = values.shape[1]
     for t in range(values.shape[0]):
-        row, bytes_of_row = values[t], found[t]
-        low[:], high[:], zero[:] = np.inf, -np.inf, 0
-        whole = size // LANES * LANES
-        for start in range(0, whole, LANES):
+        row = values[t]
+        bytes_of_row = found[t]
+        low[:] = np.inf
+        high[:] = -np.inf
+        zero[:] = 0
+        lanes_end = size // LANES * LANES
+        for start in range(0, lanes_end, LANES):
             for k in range(LANES):
                 value = row[start + k]
                 low[k] = value if value < low[k] else low[k]
                 high[k] = value if value > high[k] else high[k]
                 zero[k] += value - value  # NaN, which comparisons pass over, stays NaN
-        for k in range(whole, size):
+        for k in range(lanes_end, size):
             low[0] = row[k] if row[k] < low[0] else low[0]
             high[0] = row[k] if row[k] > high[0] else high[0]
             zero[0] += row[k] - row[k]
-        least, scale = low.min(), (high.max() - low.min()) / LARGEST + zero.sum()
+        least = low.min()
+        scale = (high.max() - low.min()) / LARGEST + zero.sum()
         bytes_of_row[size:] = 0
         if not np.isfinite(scale):
             scales[t] = lowest[t] = np.nan
             bytes_of_row[:size] = 0
             continue
-        scales[t], lowest[t] = scale, least
+        scales[t] = scale
+        lowest[t] = least
         factor = np.float32(1) / scale if scale > SMALLEST else np.float32(0)
         for k in range(size):
             bytes_of_row[k] = np.uint8(min(np.int32((row[k] - least) * factor + np.float32(0.5)), np.int32(255)))
@@ -144,8 +155,11 @@ def multiply(
     weights: (panels, q, 64, 4) int8, its memory aligned to 64 bytes; row_scales, row_sums: (m,), scale and sum of the
     integers of each row of weights; sums: (6, 64) int32, temporary, aligned likewise.
     """
-    num_panels, num_quads = weights.shape[0], weights.shape[1]
-    num_columns, num_rows, stride = found.shape[0], out.shape[1], found.strides[0]
+    num_panels = weights.shape[0]
+    num_quads = weights.shape[1]
+    num_columns = found.shape[0]
+    num_rows = out.shape[1]
+    stride = found.strides[0]
     for panel in range(num_panels):
         first = panel * PANEL
         rows = min(PANEL, num_rows - first)
@@ -163,7 +177,9 @@ def multiply(
                 count = 1
                 _tile_one(address, values, stride, num_quads, sums.ctypes.data)
             for k in range(count):
-                scale, least, target = scales[column + k], lowest[column + k], out[column + k]
+                scale = scales[column + k]
+                least = lowest[column + k]
+                target = out[column + k]
                 for row in range(rows):
                     total = scale * np.float32(sums[k, row]) + least * row_sums[first + row]
                     target[first + row] = row_scales[first + row] * total

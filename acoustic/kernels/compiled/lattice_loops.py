@@ -7,7 +7,8 @@ paths are kept as logarithms in double precision.
 
 import numpy as np
 
-from acoustic.kernels.arrays.lattice import COUNTED, MMI, MPE, ONE_CLASS
+from acoustic.kernels.arrays.lattice import COUNTED, MMI, MPE, ONE_CLASS, LatticeArrays, LatticeScaling
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 loop = njit(cache=True, nogil=True, error_model="numpy")
@@ -18,7 +19,7 @@ IMPOSSIBLE = -np.inf
 
 
 @loop
-def check(lattice, num_nodes, num_frames, num_rows):
+def check(lattice: LatticeArrays, num_nodes: int, num_frames: int, num_rows: int) -> tuple[int, int]:
     """Return (FINE, -1), or what is wrong and the number of the arc or frame where it is, -1 for all."""
     if num_nodes < 2:
         return BAD_NODE, -1
@@ -27,7 +28,9 @@ def check(lattice, num_nodes, num_frames, num_rows):
     times = np.full(num_nodes, -1, np.int64)
     times[0] = 0
     for a in range(lattice.start_node.shape[0]):
-        start, end, count = lattice.start_node[a], lattice.end_node[a], lattice.num_arc_frames[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
+        count = lattice.num_arc_frames[a]
         if not 0 <= start < end < num_nodes:
             return BAD_NODE, a
         if count < 0 or times[start] < 0 or (count and lattice.first_frame[a] != times[start]):
@@ -51,16 +54,17 @@ def check(lattice, num_nodes, num_frames, num_rows):
 
 
 @loop
-def number_senones(lattice, num_rows):
+def number_senones(lattice: LatticeArrays, num_rows: int) -> tuple[Array, Array, Array]:
     """Number the senones of a lattice and its reference; return those of each arc and frame, and the senones."""
     number = np.full(num_rows, -1, np.int32)
-    found = np.empty(num_rows, np.int32)
+    senones = np.empty(num_rows, np.int32)
     count = 0
     frames = np.empty(lattice.reference_senones.shape[0], np.int32)
     for t in range(frames.shape[0]):
         senone = lattice.reference_senones[t]
         if number[senone] < 0:
-            number[senone], found[count] = count, senone
+            number[senone] = count
+            senones[count] = senone
             count += 1
         frames[t] = number[senone]
     arcs = np.full(lattice.senone.shape[0], -1, np.int32)
@@ -68,14 +72,15 @@ def number_senones(lattice, num_rows):
         senone = lattice.senone[a]
         if lattice.num_arc_frames[a]:
             if number[senone] < 0:
-                number[senone], found[count] = count, senone
+                number[senone] = count
+                senones[count] = senone
                 count += 1
             arcs[a] = number[senone]
-    return arcs, frames, found[:count].copy()
+    return arcs, frames, senones[:count].copy()
 
 
 @inline
-def log_add(x, y):
+def log_add(x: float, y: float) -> float:
     """ln(exp(x) + exp(y)); NaN if either is."""
     if x < y:
         x, y = y, x
@@ -83,13 +88,20 @@ def log_add(x, y):
 
 
 @loop
-def arc_scores(scores, first, stride, lattice, scaling):
+def arc_scores(
+    scores: Array, first: int, stride: int, lattice: LatticeArrays, scaling: LatticeScaling
+) -> tuple[Array, Array]:
     """Return the log score and the number of correct frames of each arc, both float64."""
     count = lattice.start_node.shape[0]
-    total, correct = np.empty(count), np.empty(count)
+    total = np.empty(count)
+    correct = np.empty(count)
     for a in range(count):
-        acoustic, right, wrong = 0.0, 0, 0
-        senone, phone, begin = lattice.senone[a], lattice.phone[a], lattice.first_frame[a]
+        acoustic = 0.0
+        right = 0
+        wrong = 0
+        senone = lattice.senone[a]
+        phone = lattice.phone[a]
+        begin = lattice.first_frame[a]
         for t in range(begin, begin + lattice.num_arc_frames[a]):
             acoustic += scores[first + t * stride, senone]
             same_senone = senone == lattice.reference_senones[t]
@@ -112,15 +124,20 @@ def arc_scores(scores, first, stride, lattice, scaling):
 
 
 @loop
-def forward(lattice, num_nodes, score, correct):
+def forward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Array) -> tuple[Array, Array]:
     """Return for each node: ln of the sum over the paths to it, and the expected number of correct frames in them."""
-    alpha, expected = np.full(num_nodes, IMPOSSIBLE), np.zeros(num_nodes)
+    alpha = np.full(num_nodes, IMPOSSIBLE)
+    expected = np.zeros(num_nodes)
     alpha[0] = 0.0
     for a in range(score.shape[0]):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         alpha[end] = log_add(alpha[end], alpha[start] + score[a])
+    # Arcs are in the order of their start nodes, which come before their ends: a second pass over them knows the sum of
+    # all paths to a node before it weighs one of them.
     for a in range(score.shape[0]):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         if alpha[end] > IMPOSSIBLE:
             share = np.exp(alpha[start] + score[a] - alpha[end])
             expected[end] += share * (expected[start] + correct[a])
@@ -128,15 +145,19 @@ def forward(lattice, num_nodes, score, correct):
 
 
 @loop
-def backward(lattice, num_nodes, score, correct):
+def backward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Array) -> tuple[Array, Array]:
     """Return for each node what `forward` does, for the paths from it to the end."""
-    beta, expected = np.full(num_nodes, IMPOSSIBLE), np.zeros(num_nodes)
+    beta = np.full(num_nodes, IMPOSSIBLE)
+    expected = np.zeros(num_nodes)
     beta[num_nodes - 1] = 0.0
     for a in range(score.shape[0] - 1, -1, -1):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         beta[start] = log_add(beta[start], beta[end] + score[a])
+    # As in `forward`, with the arcs in the opposite order.
     for a in range(score.shape[0] - 1, -1, -1):
-        start, end = lattice.start_node[a], lattice.end_node[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
         if beta[start] > IMPOSSIBLE:
             share = np.exp(beta[end] + score[a] - beta[start])
             expected[start] += share * (expected[end] + correct[a])
@@ -144,7 +165,9 @@ def backward(lattice, num_nodes, score, correct):
 
 
 @loop
-def value(scores, first, stride, lattice, num_nodes, scaling):
+def value(
+    scores: Array, first: int, stride: int, lattice: LatticeArrays, num_nodes: int, scaling: LatticeScaling
+) -> tuple[float, float]:
     """Return the ln of the sum over all paths, and the expected number of correct frames."""
     score, correct = arc_scores(scores, first, stride, lattice, scaling)
     alpha, expected = forward(lattice, num_nodes, score, correct)
@@ -152,7 +175,17 @@ def value(scores, first, stride, lattice, num_nodes, scaling):
 
 
 @loop
-def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, numbers, derivative, reference):
+def value_and_derivative(
+    scores: Array,
+    first: int,
+    stride: int,
+    lattice: LatticeArrays,
+    num_nodes: int,
+    scaling: LatticeScaling,
+    numbers: Array,
+    derivative: Array,
+    reference: Array,
+) -> tuple[float, float]:
     """Return what `value` does, and fill two arrays.
 
     numbers (A,): the column of `derivative` for each arc's senone. derivative (T, senones): with MMI the posterior
@@ -162,11 +195,14 @@ def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, num
     score, correct = arc_scores(scores, first, stride, lattice, scaling)
     alpha, expected = forward(lattice, num_nodes, score, correct)
     beta, onward = backward(lattice, num_nodes, score, correct)
-    total, mean = alpha[num_nodes - 1], expected[num_nodes - 1]
+    total = alpha[num_nodes - 1]
+    mean = expected[num_nodes - 1]
     derivative[:] = 0.0
     reference[:] = 0.0
     for a in range(score.shape[0]):
-        start, end, begin = lattice.start_node[a], lattice.end_node[a], lattice.first_frame[a]
+        start = lattice.start_node[a]
+        end = lattice.end_node[a]
+        begin = lattice.first_frame[a]
         if not alpha[start] + beta[end] > IMPOSSIBLE:
             continue
         posterior = np.exp(alpha[start] + score[a] + beta[end] - total)
@@ -181,7 +217,7 @@ def value_and_derivative(scores, first, stride, lattice, num_nodes, scaling, num
 
 
 @loop
-def add_derivative(derivative, senones, first, stride, weight, out):
+def add_derivative(derivative: Array, senones: Array, first: int, stride: int, weight: float, out: Array) -> None:
     """out (N, rows) += weight * derivative (T, senones), in the lattice's columns."""
     for t in range(derivative.shape[0]):
         row = out[first + t * stride]

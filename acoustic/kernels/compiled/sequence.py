@@ -20,14 +20,15 @@ class CompiledSequenceKernels(ArraySequenceKernels):
 
     def splice_gradient(self, grad: Any, sources: np.ndarray, out: Any) -> None:
         # Each thread sums some rows of all columns, as the columns of several places may be added to one.
-        team, rows = self.team, out.shape[0]
+        team = self.team
+        rows = out.shape[0]
         if team is None or team.size == 1 or grad.size < SPLIT_FROM:
             sequence_loops.splice_gradient(frames(grad), sources, frames(out), 0, rows)
             return
 
         def part(worker: int) -> None:
-            mine = team.share(worker, rows)
-            sequence_loops.splice_gradient(frames(grad), sources, frames(out), mine.start, mine.stop)
+            share = team.share(worker, rows)
+            sequence_loops.splice_gradient(frames(grad), sources, frames(out), share.start, share.stop)
 
         team.run(part)
 

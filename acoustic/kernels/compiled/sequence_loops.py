@@ -8,10 +8,11 @@ is 700 below that of others are lost.
 import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
+from readers.common.arrays import Array
 
 
 @loop
-def longest_of(counts):
+def longest_of(counts: Array) -> int:
     """The largest, 0 of none."""
     longest = 0
     for count in counts:
@@ -20,7 +21,7 @@ def longest_of(counts):
 
 
 @loop
-def exponentials(a):
+def exponentials(a: Array) -> tuple[Array, float]:
     """(exp(a - top), top), float64."""
     top = np.float64(a[0, 0])
     for i in range(a.shape[0]):
@@ -34,7 +35,7 @@ def exponentials(a):
 
 
 @loop
-def emission(scores, out):
+def emission(scores: Array, out: Array) -> float:
     """out = exp(scores - their largest); returns the largest."""
     top = np.float64(scores[0])
     for i in range(scores.shape[0]):
@@ -45,17 +46,28 @@ def emission(scores, out):
 
 
 @loop
-def times_weights(vector, weights, out):
+def times_weights(vector: Array, weights: Array, out: Array) -> None:
     """out = vector weights."""
     out[:] = 0.0
     for i in range(weights.shape[0]):
-        row, factor = weights[i], vector[i]
+        row = weights[i]
+        factor = vector[i]
         for j in range(row.shape[0]):
             out[j] += factor * row[j]
 
 
 @loop
-def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
+def forward(
+    h: Array,
+    weights: Array,
+    top: float,
+    first: int,
+    stride: int,
+    count: int,
+    alphas: Array,
+    emissions: Array,
+    sums: Array,
+) -> float:
     """alphas (count, labels): probabilities of the labels given the steps so far; sums: their scales.
 
     Returns the logarithm of the sum over all paths.
@@ -83,7 +95,7 @@ def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
 
 
 @loop
-def right_score(labels, h, a, first, stride, count):
+def right_score(labels: Array, h: Array, a: Array, first: int, stride: int, count: int) -> float:
     total = 0.0
     for t in range(count):
         column = first + t * stride
@@ -94,11 +106,13 @@ def right_score(labels, h, a, first, stride, count):
 
 
 @loop
-def loss(firsts, counts, stride, labels, h, a):
+def loss(firsts: Array, counts: Array, stride: int, labels: Array, h: Array, a: Array) -> float:
     weights, top = exponentials(a)
     longest = longest_of(counts)
-    alphas, emissions = np.empty((longest, a.shape[0])), np.empty((longest, a.shape[0]))
-    sums, total = np.empty(longest), 0.0
+    alphas = np.empty((longest, a.shape[0]))
+    emissions = np.empty((longest, a.shape[0]))
+    sums = np.empty(longest)
+    total = 0.0
     for k in range(firsts.shape[0]):
         total += forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
         total -= right_score(labels, h, a, firsts[k], stride, counts[k])
@@ -106,15 +120,23 @@ def loss(firsts, counts, stride, labels, h, a):
 
 
 @loop
-def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
+def gradient(
+    firsts: Array, counts: Array, stride: int, labels: Array, h: Array, a: Array, grad_h: Array, grad_a: Array
+) -> None:
     """grad_h (N, labels) holds zeros where no sequence is; grad_a (labels, labels) float64."""
     weights, top = exponentials(a)
-    longest, size = longest_of(counts), a.shape[0]
-    alphas, emissions, sums = np.empty((longest, size)), np.empty((longest, size)), np.empty(longest)
-    beta, after, pairs = np.empty(size), np.empty(size), np.zeros((size, size))
+    longest = longest_of(counts)
+    size = a.shape[0]
+    alphas = np.empty((longest, size))
+    emissions = np.empty((longest, size))
+    sums = np.empty(longest)
+    beta = np.empty(size)
+    after = np.empty(size)
+    pairs = np.zeros((size, size))
     grad_h[:] = 0
     for k in range(firsts.shape[0]):
         forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
+        # Divided by the sums that scaled alpha, beta times alpha is the posterior itself, and no logarithm is needed.
         beta[:] = 1.0
         for t in range(counts[k] - 1, -1, -1):
             column = firsts[k] + t * stride
@@ -125,12 +147,16 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
             for j in range(size):
                 after[j] = emissions[t, j] * beta[j] / sums[t]
             for i in range(size):
-                row, mine, before, total = weights[i], pairs[i], alphas[t - 1, i], 0.0
+                row = weights[i]
+                row_pairs = pairs[i]
+                before = alphas[t - 1, i]
+                total = 0.0
                 for j in range(size):
-                    mine[j] += before * after[j]
+                    row_pairs[j] += before * after[j]
                 for j in range(size):
                     total += row[j] * after[j]
                 beta[i] = total
+    # The factor exp(a) of a pair is the same in all steps, so it is multiplied once.
     for i in range(size):
         for j in range(size):
             grad_a[i, j] = pairs[i, j] * weights[i, j]
@@ -143,22 +169,27 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
 
 
 @loop
-def viterbi(firsts, counts, stride, h, a, out):
+def viterbi(firsts: Array, counts: Array, stride: int, h: Array, a: Array, out: Array) -> None:
     """out (N, labels)."""
-    size, longest = a.shape[0], longest_of(counts)
-    best, new, source = np.empty(size), np.empty(size), np.empty((longest, size), np.int64)
+    size = a.shape[0]
+    longest = longest_of(counts)
+    best = np.empty(size)
+    new = np.empty(size)
+    source = np.empty((longest, size), np.int64)
     out[:] = 0
     for k in range(firsts.shape[0]):
         for j in range(size):
             best[j] = h[firsts[k], j]
         for t in range(1, counts[k]):
             new[:] = -np.inf
+            # Of equal scores the first label stays, as with argmax.
             came = source[t]
             came[:] = 0
             for i in range(size):
-                row, mine = a[i], best[i]
+                row = a[i]
+                previous = best[i]
                 for j in range(size):
-                    score = mine + row[j]
+                    score = previous + row[j]
                     if score > new[j]:
                         new[j] = score
                         came[j] = i
@@ -174,12 +205,14 @@ def viterbi(firsts, counts, stride, h, a, out):
 
 
 @loop
-def splice(out, sources, x, held):
+def splice(out: Array, sources: Array, x: Array, held: Array) -> None:
     """out (n, K rows) = the frames `sources` (n, K) of x (N, rows), those below 0 from the end of held (H, rows)."""
-    rows, num_held = x.shape[1], held.shape[0]
+    rows = x.shape[1]
+    num_held = held.shape[0]
     for n in range(sources.shape[0]):
         for k in range(sources.shape[1]):
-            source, first = sources[n, k], k * rows
+            source = sources[n, k]
+            first = k * rows
             if source >= 0:
                 for i in range(rows):
                     out[n, first + i] = x[source, i]
@@ -189,7 +222,7 @@ def splice(out, sources, x, held):
 
 
 @loop
-def splice_gradient(grad, sources, out, begin, end):
+def splice_gradient(grad: Array, sources: Array, out: Array, begin: int, end: int) -> None:
     """Rows begin..end-1 of out (N, rows) = the sums of the parts of grad (N, K rows) that `splice` copied from them."""
     rows = out.shape[1]
     for n in range(out.shape[0]):
@@ -197,7 +230,8 @@ def splice_gradient(grad, sources, out, begin, end):
             out[n, i] = 0
     for n in range(sources.shape[0]):
         for k in range(sources.shape[1]):
-            source, first = sources[n, k], k * rows
+            source = sources[n, k]
+            first = k * rows
             if source >= 0:
                 for i in range(begin, end):
                     out[source, i] += grad[n, first + i]

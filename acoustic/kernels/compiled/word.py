@@ -60,7 +60,8 @@ class CompiledWordKernels(ArrayWordKernels):
         share_rows(self.team, word_loops.class_posterior_gradient, rows, np.float32(scale))
 
     def noise_margins(self, labels: NoiseLabels, h: Any, weight: Any, bias: Any) -> Any:
-        words, costs = np.ascontiguousarray(labels.words.T), np.ascontiguousarray(labels.costs.T, np.float32)
+        words = np.ascontiguousarray(labels.words.T)
+        costs = np.ascontiguousarray(labels.costs.T, np.float32)
         margins = np.empty(words.shape, np.float32)
         share_rows(self.team, word_loops.noise_margins, [words, costs, frames(h), margins], frames(weight), bias[0])
         return margins.T
@@ -71,9 +72,9 @@ class CompiledWordKernels(ArrayWordKernels):
 
     def noise_weight_gradient(self, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any) -> None:
         columns = place.T.ravel()  # frame after frame, like the errors
-        here = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
-        order = here[np.argsort(columns[here], kind="stable")]
-        starts = np.insert(np.cumsum(np.bincount(columns[here], minlength=block.shape[1])), 0, 0)
+        in_block = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
+        order = in_block[np.argsort(columns[in_block], kind="stable")]
+        starts = np.insert(np.cumsum(np.bincount(columns[in_block], minlength=block.shape[1])), 0, 0)
         rows = np.arange(block.shape[1]), frames(block)
         settings = starts, order, np.ascontiguousarray(errors.T), frames(h), np.float32(scale)
         share_rows(self.team, word_loops.noise_weight_gradient, rows, *settings)

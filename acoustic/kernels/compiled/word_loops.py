@@ -7,22 +7,25 @@ import numpy as np
 from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, exponentials, first_largest, inline, loop, sum_exponentials
+from readers.common.arrays import Array
 
 
 @loop
-def add_rows(frames, place, block):
+def add_rows(frames: Array, place: Array, block: Array) -> None:
     """block[place[t]] += frames[t] if the block has such a row."""
     for t in range(frames.shape[0]):
         if 0 <= place[t] < block.shape[0]:
-            row, frame = block[place[t]], frames[t]
+            row = block[place[t]]
+            frame = frames[t]
             for i in range(frame.shape[0]):
                 row[i] += frame[i]
 
 
 @loop
-def cross_entropy_numbers(numbers, z):
+def cross_entropy_numbers(numbers: Array, z: Array) -> float:
     """-sum of log softmax(z)[numbers], in double; frames with the number -1 are left out."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             continue
@@ -32,9 +35,10 @@ def cross_entropy_numbers(numbers, z):
 
 
 @loop
-def cross_entropy_numbers_error(numbers, z, error):
+def cross_entropy_numbers_error(numbers: Array, z: Array, error: Array) -> float:
     """The same, and error = softmax(z) less 1 at the number; zeros for frames that are left out."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             error[t, :] = float32(0)
@@ -49,39 +53,53 @@ def cross_entropy_numbers_error(numbers, z, error):
 
 
 @loop
-def count_errors_numbers(numbers, z):
+def count_errors_numbers(numbers: Array, z: Array) -> int:
     """The number of frames whose largest element is not the one of the number."""
-    errors, lanes = 0, np.empty(16, np.float32)
+    errors = 0
+    lanes = np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(z[t], lanes) != max(numbers[t], 0)
     return errors
 
 
 @inline
-def class_scores(frame, weight, first, behind, scores):
+def class_scores(frame: Array, weight: Array, first: int, behind: int, scores: Array) -> None:
     """scores[j] = the inner product of a frame and word first + j."""
     count = behind - first
     for j in range(0, count - 3, 4):  # four at a time, which load each element of the frame once
-        a, b, c, d = weight[first + j], weight[first + j + 1], weight[first + j + 2], weight[first + j + 3]
-        s, t, u, v = float32(0), float32(0), float32(0), float32(0)
+        a = weight[first + j]
+        b = weight[first + j + 1]
+        c = weight[first + j + 2]
+        d = weight[first + j + 3]
+        s = float32(0)
+        t = float32(0)
+        u = float32(0)
+        v = float32(0)
         for i in range(frame.shape[0]):
             x = frame[i]
             s += x * a[i]
             t += x * b[i]
             u += x * c[i]
             v += x * d[i]
-        scores[j], scores[j + 1], scores[j + 2], scores[j + 3] = s, t, u, v
+        scores[j] = s
+        scores[j + 1] = t
+        scores[j + 2] = u
+        scores[j + 3] = v
     for j in range(count - count % 4, count):
-        row, total = weight[first + j], float32(0)
+        row = weight[first + j]
+        total = float32(0)
         for i in range(frame.shape[0]):
             total += frame[i] * row[i]
         scores[j] = total
 
 
 @loop
-def class_loss(word, word_class, first, behind, frames, q, weight):
+def class_loss(
+    word: Array, word_class: Array, first: Array, behind: Array, frames: Array, q: Array, weight: Array
+) -> float:
     """-sum of log softmax(q)[class] + log softmax(scores of the words of the class)[word], in double."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    loss = 0.0
+    lanes = np.empty(16, np.float32)
     scores = np.empty(max(1, np.max(behind - first)), np.float32)
     for t in range(frames.shape[0]):
         count = behind[t] - first[t]
@@ -96,51 +114,73 @@ def class_loss(word, word_class, first, behind, frames, q, weight):
 
 
 @loop
-def class_errors(word, first, behind, starts, frames, weight, errors):
+def class_errors(
+    word: Array, first: Array, behind: Array, starts: Array, frames: Array, weight: Array, errors: Array
+) -> None:
     """errors[starts[t] + j] = the probability of word first[t] + j within its class, less 1 for the word itself."""
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
         count = behind[t] - first[t]
         if count <= 0:
             continue
-        mine = errors[starts[t] : starts[t] + count]
-        class_scores(frames[t], weight, first[t], behind[t], mine)
-        _, total = exponentials(mine, mine, lanes)
+        probabilities = errors[starts[t] : starts[t] + count]
+        class_scores(frames[t], weight, first[t], behind[t], probabilities)
+        _, total = exponentials(probabilities, probabilities, lanes)
         scale = ONE / total
         for j in range(count):
-            mine[j] *= scale
-        mine[word[t] - first[t]] -= ONE
+            probabilities[j] *= scale
+        probabilities[word[t] - first[t]] -= ONE
 
 
 @loop
-def class_hidden_gradient(first, behind, starts, out, errors, weight, scale):
+def class_hidden_gradient(
+    first: Array, behind: Array, starts: Array, out: Array, errors: Array, weight: Array, scale: float
+) -> None:
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
-        mine = out[t]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
-        mine[:] = float32(0)
+        frame_gradient = out[
+            t
+        ]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
+        frame_gradient[:] = float32(0)
         for j in range(behind[t] - first[t]):
-            row, e = weight[first[t] + j], scale * errors[starts[t] + j]
-            for i in range(mine.shape[0]):
-                mine[i] += e * row[i]
+            row = weight[first[t] + j]
+            e = scale * errors[starts[t] + j]
+            for i in range(frame_gradient.shape[0]):
+                frame_gradient[i] += e * row[i]
 
 
 @loop
-def class_weight_gradient(numbers, block, first, behind, starts, place, errors, frames, scale):
+def class_weight_gradient(
+    numbers: Array,
+    block: Array,
+    first: Array,
+    behind: Array,
+    starts: Array,
+    place: Array,
+    errors: Array,
+    frames: Array,
+    scale: float,
+) -> None:
     """block = the sum over t of scale * errors * frames[t] in row place[t] + j of all blocks, of which it has some.
 
     numbers: of its rows, ascending.
     """
     block[:] = float32(0)
     for t in range(frames.shape[0] if block.shape[0] else 0):
-        frame, begin = frames[t], place[t] - numbers[0]
+        # A class may begin before the block or end behind it: other threads have those of its rows.
+        frame = frames[t]
+        begin = place[t] - numbers[0]
         for j in range(max(0, -begin), min(behind[t] - first[t], block.shape[0] - begin)):
-            row, e = block[begin + j], scale * errors[starts[t] + j]
+            row = block[begin + j]
+            e = scale * errors[starts[t] + j]
             for i in range(frame.shape[0]):
                 row[i] += e * frame[i]
 
 
 @loop
-def class_posterior_gradient(word_class, first, behind, q, out, scale):
+def class_posterior_gradient(
+    word_class: Array, first: Array, behind: Array, q: Array, out: Array, scale: float
+) -> None:
     """out[t] = scale * (softmax(q[t]) less 1 for the class); zeros for frames without a word."""
     lanes = np.empty(16, np.float32)
     for t in range(q.shape[0]):
@@ -155,31 +195,35 @@ def class_posterior_gradient(word_class, first, behind, q, out, scale):
 
 
 @loop
-def noise_margins(words, costs, frames, margins, weight, bias):
+def noise_margins(words: Array, costs: Array, frames: Array, margins: Array, weight: Array, bias: Array) -> None:
     """margins[t, k] = the inner product of frame t and the weights of words[t, k], plus its bias, less its cost."""
     for t in range(frames.shape[0]):
         frame = frames[t]
         for k in range(words.shape[1]):
-            row, total = weight[words[t, k]], bias[words[t, k]] - costs[t, k]
+            row = weight[words[t, k]]
+            total = bias[words[t, k]] - costs[t, k]
             for i in range(frame.shape[0]):
                 total += frame[i] * row[i]
             margins[t, k] = total
 
 
 @loop
-def noise_hidden_gradient(words, errors, out, weight, scale):
+def noise_hidden_gradient(words: Array, errors: Array, out: Array, weight: Array, scale: float) -> None:
     """out[t] = scale times the sum over k of errors[t, k] times the weights of words[t, k]."""
     for t in range(out.shape[0]):
-        mine = out[t]
-        mine[:] = float32(0)
+        frame_gradient = out[t]
+        frame_gradient[:] = float32(0)
         for k in range(words.shape[1]):
-            row, e = weight[words[t, k]], scale * errors[t, k]
-            for i in range(mine.shape[0]):
-                mine[i] += e * row[i]
+            row = weight[words[t, k]]
+            e = scale * errors[t, k]
+            for i in range(frame_gradient.shape[0]):
+                frame_gradient[i] += e * row[i]
 
 
 @loop
-def noise_weight_gradient(numbers, block, starts, order, errors, frames, scale):
+def noise_weight_gradient(
+    numbers: Array, block: Array, starts: Array, order: Array, errors: Array, frames: Array, scale: float
+) -> None:
     """block[r] = scale times the sum of errors[t, k] * frames[t] over the entries t * K + k of the column numbers[r].
 
     order: the entries by column, those of column n from starts[n] to starts[n + 1].
@@ -187,8 +231,11 @@ def noise_weight_gradient(numbers, block, starts, order, errors, frames, scale):
     for r in range(block.shape[0]):
         row = block[r]
         row[:] = float32(0)
-        for place in range(starts[numbers[r]], starts[numbers[r] + 1]):
-            t, k = order[place] // errors.shape[1], order[place] % errors.shape[1]
-            frame, e = frames[t], scale * errors[t, k]
+        # The entries are in the order of the frames, so a sum is the same for any number of threads.
+        for position in range(starts[numbers[r]], starts[numbers[r] + 1]):
+            t = order[position] // errors.shape[1]
+            k = order[position] % errors.shape[1]
+            frame = frames[t]
+            e = scale * errors[t, k]
             for i in range(frame.shape[0]):
                 row[i] += e * frame[i]

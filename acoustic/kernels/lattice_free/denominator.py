@@ -13,6 +13,8 @@ from readers.sources.chain.denominator_file import check_denominator
 
 MOST_KEPT = 64 << 20  # bytes of a thread
 
+Span = tuple[np.ndarray, np.ndarray, int]  # first column and number of frames of each lane, columns between frames
+
 _tables: "WeakKeyDictionary[DenominatorGraph, DenominatorTables]" = WeakKeyDictionary()
 
 
@@ -75,16 +77,18 @@ def tables_of(graph: DenominatorGraph) -> DenominatorTables:
 
 def _make_tables(graph: DenominatorGraph) -> DenominatorTables:
     fewest_first = np.argsort(np.bincount(graph.from_state, minlength=graph.num_states), kind="stable")
-    place = np.empty(graph.num_states, np.int32)
-    place[fewest_first] = np.arange(graph.num_states)
-    from_state, to_state = place[graph.from_state], place[graph.to_state]
+    new_number = np.empty(graph.num_states, np.int32)
+    new_number[fewest_first] = np.arange(graph.num_states)
+    from_state = new_number[graph.from_state]
+    to_state = new_number[graph.to_state]
     runs, run_of_arc = np.unique(to_state.astype(np.int64) * graph.num_outputs + graph.output, return_inverse=True)
     count = np.bincount(run_of_arc)
     by_count = np.argsort(count, kind="stable")
     rank = np.empty(len(runs), np.int32)
     rank[by_count] = np.arange(len(runs))
     arc_run = rank[run_of_arc]
-    entering, leaving = np.lexsort((from_state, arc_run)), np.lexsort((arc_run, from_state))
+    entering = np.lexsort((from_state, arc_run))
+    leaving = np.lexsort((arc_run, from_state))
     leaving_count = np.bincount(from_state, minlength=graph.num_states)
     return DenominatorTables(
         num_states=graph.num_states,
@@ -171,10 +175,15 @@ class _Block:
     """
 
     def __init__(self, tables: DenominatorTables, x: np.ndarray, leaky: float, most_steps: int) -> None:
-        self.tables, self.x = tables, x
-        self.initial, self.leak = tables.initial.astype(x.dtype), (tables.initial * leaky).astype(x.dtype)
-        self.into, self.out_of = tables.forward_tables(x.dtype.type), tables.backward_tables(x.dtype.type)
-        states, runs, outputs = tables.num_states, len(tables.run_output), tables.num_outputs
+        self.tables = tables
+        self.x = x
+        self.initial = tables.initial.astype(x.dtype)
+        self.leak = (tables.initial * leaky).astype(x.dtype)
+        self.into = tables.forward_tables(x.dtype.type)
+        self.out_of = tables.backward_tables(x.dtype.type)
+        states = tables.num_states
+        runs = len(tables.run_output)
+        outputs = tables.num_outputs
         self.alpha, self.after, self.beta, self.run_beta, self.posteriors = (
             np.empty((rows, LANES), x.dtype) for rows in (states, states, states, runs, outputs)
         )
@@ -186,13 +195,15 @@ class _Block:
     def compute(self, firsts: np.ndarray, counts: np.ndarray, stride: int, gradient: np.ndarray | None) -> np.ndarray:
         lanes = np.zeros((2, LANES), np.int64)  # unused lanes have no frames
         lanes[:, : len(counts)] = firsts, counts
-        place = *lanes, stride
-        results, starts, steps = np.full(LANES, np.log1p(self.leak.sum())), [], int(counts.max())
+        span = *lanes, stride
+        results = np.full(LANES, np.log1p(self.leak.sum()))
+        starts = []
+        steps = int(counts.max())
         loops.begin(self.alpha, self.initial, self.leak)
         for first in range(0, steps, self.segment):
             if first + self.segment < steps and gradient is not None:
                 starts.append(self.alpha.copy())
-            self._forward(place, first, steps, results)
+            self._forward(span, first, steps, results)
         if gradient is None:
             return results[: len(counts)]
         betas = self.beta, self.run_beta
@@ -200,11 +211,12 @@ class _Block:
             first = number * self.segment
             if number < len(starts):
                 self.alpha[...] = starts[number]
-                self._forward(place, first, steps, np.empty(LANES))
-            kept = tuple(one[: steps - first] for one in self.kept)
-            loops.backward(place, self.out_of, self.leak, betas, kept, first, self.posteriors, gradient)
+                self._forward(span, first, steps, np.empty(LANES))
+            kept_steps = tuple(array[: steps - first] for array in self.kept)
+            loops.backward(span, self.out_of, self.leak, betas, kept_steps, first, self.posteriors, gradient)
         return results[: len(counts)]
 
-    def _forward(self, place: tuple, first: int, steps: int, results: np.ndarray) -> None:
-        kept = tuple(one[: steps - first] for one in self.kept)
-        loops.forward(*(self.x, place, self.into, self.leak, (self.alpha, self.after), self.rows, kept, first, results))
+    def _forward(self, span: Span, first: int, steps: int, results: np.ndarray) -> None:
+        kept_steps = tuple(array[: steps - first] for array in self.kept)
+        alphas = self.alpha, self.after
+        loops.forward(self.x, span, self.into, self.leak, alphas, self.rows, kept_steps, first, results)

@@ -11,12 +11,15 @@ import numpy as np
 from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.kernels.lattice_free.exponential import exponential
 from acoustic.runtime.lanes import LANES, double, load, spread, store
+from readers.common.arrays import Array
 
 TOP = 30.0  # the largest output of a frame is shifted to it: probabilities from e^-50 to e^30 then are normal numbers
 
 
 @loop
-def emissions(x, place, t, rows, probabilities, shifts):
+def emissions(
+    x: Array, place: tuple[Array, Array, int], t: int, rows: Array, probabilities: Array, shifts: Array
+) -> None:
     """probabilities (outputs, LANES) = exp(x - shift) of step t of each lane; 1 where a sequence has ended."""
     firsts, counts, stride = place
     for lane in range(LANES):
@@ -39,14 +42,24 @@ def emissions(x, place, t, rows, probabilities, shifts):
 
 
 @loop
-def begin(alpha, initial, leak):
+def begin(alpha: Array, initial: Array, leak: Array) -> None:
     """alpha (states, LANES) before the first frame."""
     for j in range(alpha.shape[0]):
         store(alpha, j, spread(initial[j] + leak[j]))
 
 
 @loop
-def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabilities):
+def forward(
+    x: Array,
+    place: tuple[Array, Array, int],
+    graph: tuple[Array, ...],
+    leak: Array,
+    alphas: tuple[Array, Array],
+    rows: Array,
+    kept: tuple[Array, ...],
+    first_step: int,
+    log_probabilities: Array,
+) -> None:
     """Follow alpha over some steps; fill kept, and add to the logarithms (LANES,).
 
     kept: parts (steps, runs, LANES), the sums over the arcs of each run, of the probability of the path so far;
@@ -55,10 +68,15 @@ def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabili
     coefficient; alphas: alpha and a working matrix (states, LANES); rows: another one (LANES, outputs).
     """
     run_state, run_output, run_arcs, arc_from, arc_probability = graph
-    counts, (alpha, after), (parts, probabilities, scales) = place[1], alphas, kept
-    shifts, sums, zero = np.empty(LANES), np.empty((1, LANES)), x.dtype.type(0)
+    counts = place[1]
+    alpha, after = alphas
+    parts, probabilities, scales = kept
+    shifts = np.empty(LANES)
+    sums = np.empty((1, LANES))
+    zero = x.dtype.type(0)
     for t in range(parts.shape[0]):
-        probability, part = probabilities[t], parts[t]
+        probability = probabilities[t]
+        part = parts[t]
         emissions(x, place, first_step + t, rows, probability, shifts)
         for j in range(after.shape[0]):
             store(after, j, spread(zero))
@@ -68,6 +86,8 @@ def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabili
                 total = total + spread(arc_probability[a]) * load(alpha, arc_from[a])
             store(part, r, total)
             store(after, run_state[r], load(after, run_state[r]) + total * load(probability, run_output[r]))
+        # Scaled to the sum 1 before the leak is added, alpha stays in the range of single precision however long the
+        # sequence is; the logarithms of the sums add up to that of the whole, in double precision.
         all_states = spread(0.0)
         for j in range(after.shape[0]):
             all_states = all_states + double(load(after, j))
@@ -82,7 +102,16 @@ def forward(x, place, graph, leak, alphas, rows, kept, first_step, log_probabili
 
 
 @loop
-def backward(place, graph, leak, betas, kept, first_step, posteriors, gradient):
+def backward(
+    place: tuple[Array, Array, int],
+    graph: tuple[Array, ...],
+    leak: Array,
+    betas: tuple[Array, Array],
+    kept: tuple[Array, ...],
+    first_step: int,
+    posteriors: Array,
+    gradient: Array,
+) -> None:
     """gradient (N, outputs) = the posterior probability of each output, in columns of the sequences at some steps.
 
     betas: beta after and before these steps (states, LANES), and a working matrix (runs, LANES); posteriors: another
@@ -90,21 +119,26 @@ def backward(place, graph, leak, betas, kept, first_step, posteriors, gradient):
     """
     beta, run_beta = betas
     run_state, run_output, state_arcs, arc_run, arc_probability = graph
-    (firsts, counts, stride), (parts, probabilities, scales) = place, kept
+    firsts, counts, stride = place
+    parts, probabilities, scales = kept
     zero = beta.dtype.type(0)
-    sums, leaks = np.empty((1, LANES)), np.empty((1, LANES), beta.dtype)
+    sums = np.empty((1, LANES))
+    leaks = np.empty((1, LANES), beta.dtype)
     for t in range(parts.shape[0] - 1, -1, -1):
+        # A lane begins where its own sequence ends: longer ones are then under way.
         for k in range(LANES):
             if counts[k] == first_step + t + 1:  # all states are final
                 beta[:, k] = 1
         for o in range(posteriors.shape[0]):
             store(posteriors, o, spread(zero))
-        probability, part, scale = probabilities[t], parts[t], load(scales, t)
+        probability = probabilities[t]
+        part = parts[t]
+        scale = load(scales, t)
         for r in range(part.shape[0]):
             o = run_output[r]
-            mine = load(beta, run_state[r]) * load(probability, o) * scale
-            store(run_beta, r, mine)
-            store(posteriors, o, load(posteriors, o) + mine * load(part, r))
+            beta_of_run = load(beta, run_state[r]) * load(probability, o) * scale
+            store(run_beta, r, beta_of_run)
+            store(posteriors, o, load(posteriors, o) + beta_of_run * load(part, r))
         leaked = spread(0.0)
         for j in range(beta.shape[0]):
             total = spread(zero)

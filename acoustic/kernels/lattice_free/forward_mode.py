@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from readers.common.arrays import Array
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
 
 Dual = tuple[np.ndarray, np.ndarray]  # values and their derivatives
@@ -23,7 +24,8 @@ def denominator_slope(
     """Return the logarithm of a denominator for outputs x (outputs, T) and its derivative in a direction."""
     with np.errstate(divide="ignore"):
         initial = np.log(graph.initial / np.sum(graph.initial))
-        logarithms, leak = np.log(np.asarray(graph.probability, np.float64)), np.log(leaky) + initial
+        logarithms = np.log(np.asarray(graph.probability, np.float64))
+        leak = np.log(leaky) + initial
     alpha = initial, np.zeros(graph.num_states)
     for t in range(x.shape[1] + 1):
         if t:
@@ -36,17 +38,24 @@ def denominator_slope(
 
 
 def _step(
-    graph: NumeratorGraph | DenominatorGraph, arcs: slice, logarithms: np.ndarray, alpha: Dual, x, direction
+    graph: NumeratorGraph | DenominatorGraph,
+    arcs: slice,
+    logarithms: np.ndarray,
+    alpha: Dual,
+    x: Array,
+    direction: Array,
 ) -> Dual:
     """Follow the arcs of one frame."""
-    source, target, output = graph.from_state[arcs], graph.to_state[arcs], graph.output[arcs]
+    source = graph.from_state[arcs]
+    target = graph.to_state[arcs]
+    output = graph.output[arcs]
     scores = alpha[0][source] + logarithms[arcs] + x[output]
     values = np.full(graph.num_states, -np.inf)
     np.logaddexp.at(values, target, scores)
-    known = values[target] > -np.inf
-    shares = np.exp(scores[known] - values[target[known]])
+    reached = values[target] > -np.inf
+    shares = np.exp(scores[reached] - values[target[reached]])
     slopes = np.zeros(graph.num_states)
-    np.add.at(slopes, target[known], shares * (alpha[1][source] + direction[output])[known])
+    np.add.at(slopes, target[reached], shares * (alpha[1][source] + direction[output])[reached])
     return values, slopes
 
 

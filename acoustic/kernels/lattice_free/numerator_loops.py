@@ -5,12 +5,15 @@ import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.kernels.lattice_free.exponential import exponential
+from readers.common.arrays import Array
 
 FAULT, NO_PATH, FINE = -1, 0, 1
 
 
 @loop
-def has_fault(from_state, to_state, output, frame_arcs, num_states, num_outputs):
+def has_fault(
+    from_state: Array, to_state: Array, output: Array, frame_arcs: Array, num_states: int, num_outputs: int
+) -> bool:
     """Whether an index is out of range."""
     for a in range(from_state.shape[0]):
         if not (0 <= from_state[a] < num_states and 0 <= to_state[a] < num_states and 0 <= output[a] < num_outputs):
@@ -22,7 +25,7 @@ def has_fault(from_state, to_state, output, frame_arcs, num_states, num_outputs)
 
 
 @loop
-def gather(active, count, state, tops, sums, target):
+def gather(active: Array, count: int, state: int, tops: Array, sums: Array, target: Array) -> int:
     """Move the sum of a state to target and list the state, unless that is done; returns the number of listed ones."""
     if tops[state] > -np.inf:
         target[state] = tops[state] + np.log(sums[state])
@@ -33,27 +36,41 @@ def gather(active, count, state, tops, sums, target):
 
 
 @loop
-def clear(active, count, values):
+def clear(active: Array, count: int, values: Array) -> None:
     for n in range(count):
         values[active[n]] = -np.inf
 
 
 @loop
-def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_place):
+def forward_backward(
+    x: Array,
+    place: tuple[int, int, int],
+    graph: tuple[Array, ...],
+    frame_arcs: Array,
+    factor: float,
+    gradient: Array,
+    gradient_place: tuple[int, int, int],
+) -> tuple[int, float]:
     """(status, logarithm of the sum over all paths); gradient (N, outputs), if any, += factor times the posteriors.
 
     place: first column, columns from a frame to the next, number of frames; frame_arcs (count + 1,) or (0,): see
     NumeratorGraph.
     """
-    (first, stride, count), (gradient_first, gradient_stride, _) = place, gradient_place
+    first, stride, count = place
+    gradient_first, gradient_stride, _ = gradient_place
     from_state, to_state, output, log_probability, initial, final = graph
-    num_states, num_arcs = initial.shape[0], from_state.shape[0]
+    num_states = initial.shape[0]
+    num_arcs = from_state.shape[0]
     if has_fault(from_state, to_state, output, frame_arcs, num_states, x.shape[1]):
         return FAULT, 0.0
     each = frame_arcs.shape[0] == 0
     scores = np.empty(num_arcs * count if each else num_arcs)  # of the paths that end with an arc
-    active, values = np.empty(num_states, np.int64), np.full(num_states, -np.inf)
-    tops, sums = np.full(num_states, -np.inf), np.zeros(num_states)
+    # A frame reaches few of the states: only those, the active ones, are listed and cleared. Between frames tops is
+    # -inf and sums is 0 everywhere.
+    active = np.empty(num_states, np.int64)
+    values = np.full(num_states, -np.inf)
+    tops = np.full(num_states, -np.inf)
+    sums = np.zeros(num_states)
     num_active = 0
     for j in range(num_states):
         if initial[j] > -np.inf:
@@ -62,15 +79,17 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
             num_active += 1
     for t in range(count):
         begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
-        column, here = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        column = x[first + t * stride]
+        frame_scores = scores[t * num_arcs :] if each else scores[begin:]
+        # The largest score into each state comes first, so that no exponential of a difference overflows.
         for a in range(begin, end):
             score = values[from_state[a]]
             if score > -np.inf:
                 score += log_probability[a] + column[output[a]]
                 tops[to_state[a]] = max(tops[to_state[a]], score)
-            here[a - begin] = score
+            frame_scores[a - begin] = score
         for a in range(begin, end):
-            score = here[a - begin]
+            score = frame_scores[a - begin]
             if score > -np.inf:
                 sums[to_state[a]] += np.exp(score - tops[to_state[a]])
         clear(active, num_active, values)
@@ -79,7 +98,8 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
             state = to_state[a]
             num_active = gather(active, num_active, state, tops, sums, values)
             sums[state] = 0.0
-    top, total = -np.inf, 0.0
+    top = -np.inf
+    total = 0.0
     for n in range(num_active):
         top = max(top, values[active[n]] + final[active[n]])
     if not top > -np.inf:
@@ -90,6 +110,8 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
     if not gradient.shape[0]:
         return FINE, total
 
+    # Backwards `values` is beta. An arc's score is that of the paths up to it until its posterior has been added, then
+    # that of the paths from it on.
     clear(active, num_active, values)
     num_active = 0
     for j in range(num_states):
@@ -99,19 +121,20 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
             num_active += 1
     for t in range(count - 1, -1, -1):
         begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
-        column, here = x[first + t * stride], scores[t * num_arcs :] if each else scores[begin:]
+        column = x[first + t * stride]
+        frame_scores = scores[t * num_arcs :] if each else scores[begin:]
         target = gradient[gradient_first + t * gradient_stride]
         for a in range(begin, end):
             score = values[to_state[a]]
-            if score > -np.inf and here[a - begin] > -np.inf:
-                target[output[a]] += factor * np.exp(here[a - begin] + score - total)
+            if score > -np.inf and frame_scores[a - begin] > -np.inf:
+                target[output[a]] += factor * np.exp(frame_scores[a - begin] + score - total)
                 score += log_probability[a] + column[output[a]]
                 tops[from_state[a]] = max(tops[from_state[a]], score)
-                here[a - begin] = score
+                frame_scores[a - begin] = score
             else:
-                here[a - begin] = -np.inf
+                frame_scores[a - begin] = -np.inf
         for a in range(begin, end):
-            score = here[a - begin]
+            score = frame_scores[a - begin]
             if score > -np.inf:
                 sums[from_state[a]] += np.exp(score - tops[from_state[a]])
         clear(active, num_active, values)
@@ -124,18 +147,24 @@ def forward_backward(x, place, graph, frame_arcs, factor, gradient, gradient_pla
 
 
 @loop
-def cross_entropy(x, z, place, graph, frame_arcs, gradient):
+def cross_entropy(
+    x: Array, z: Array, place: tuple[int, int, int], graph: tuple[Array, ...], frame_arcs: Array, gradient: Array
+) -> tuple[int, float]:
     """(status, cross entropy of the posteriors for x and softmax(z)); gradient (N, outputs) of z is written, if any."""
     first, stride, count = place
-    posteriors, weights = np.zeros((count, x.shape[1]), x.dtype), np.empty(x.shape[1], x.dtype)
-    one = x.dtype.type(1)
+    posteriors = np.zeros((count, x.shape[1]), x.dtype)
+    weights = np.empty(x.shape[1], x.dtype)
+    unity = x.dtype.type(1)
     status, _ = forward_backward(x, place, graph, frame_arcs, 1.0, posteriors, (0, 1, count))
     if status != FINE:
         return status, 0.0
     value = 0.0
     for t in range(count):
-        column, posterior = z[first + t * stride], posteriors[t]
-        top, mass, mean = column[0], x.dtype.type(0), x.dtype.type(0)
+        column = z[first + t * stride]
+        posterior = posteriors[t]
+        top = column[0]
+        mass = x.dtype.type(0)
+        mean = x.dtype.type(0)
         for o in range(column.shape[0]):
             top = max(top, column[o])
         for o in range(column.shape[0]):
@@ -144,17 +173,21 @@ def cross_entropy(x, z, place, graph, frame_arcs, gradient):
             mean += posterior[o] * (column[o] - top)
         value += np.log(mass) - mean
         if gradient.shape[0]:
-            target, scale = gradient[first + t * stride], one / mass
+            target = gradient[first + t * stride]
+            scale = unity / mass
             for o in range(column.shape[0]):
                 target[o] = weights[o] * scale - posterior[o]
     return FINE, value
 
 
 @loop
-def regularise(x, place, l2, limit, penalty, gradient):
+def regularise(
+    x: Array, place: tuple[int, int, int], l2: float, limit: float, penalty: float, gradient: Array
+) -> float:
     """Half the sum of l2 x^2 + penalty (excess of |x| over limit)^2; gradient (N, outputs), if any, += derivatives."""
     first, stride, count = place
-    total, half = 0.0, x.dtype.type(0.5)
+    total = 0.0
+    half = x.dtype.type(0.5)
     for t in range(count):
         column = x[first + t * stride]
         inner = x.dtype.type(0)

@@ -53,10 +53,10 @@ class LatticeFree:
     num_outputs: int
 
     def __post_init__(self) -> None:
-        for one in self.placed:
-            if one.supervision.denominator is not self.graph:
-                raise ModelError(f"{one.supervision.name}: another denominator graph; expected one for all sequences")
-            _check_numerator(one.supervision)
+        for chain in self.chains:
+            if chain.denominator is not self.graph:
+                raise ModelError(f"{chain.name}: another denominator graph; expected one for all sequences")
+            _check_numerator(chain)
         if self.graph.num_outputs != self.num_outputs:
             expected = f"{self.graph.num_outputs}, as in the denominator graph"
             raise ModelError(f"{self.num_outputs} outputs; expected {expected}")
@@ -64,22 +64,27 @@ class LatticeFree:
     @property
     def names(self) -> list[str]:
         """The names of the sequences."""
-        return [one.supervision.name for one in self.placed]
+        return [chain.name for chain in self.chains]
+
+    @cached_property
+    def chains(self) -> list[ChainSupervision]:
+        """The graphs of the sequences."""
+        return [placed.supervision for placed in self.placed if isinstance(placed.supervision, ChainSupervision)]
 
     @property
     def graph(self) -> DenominatorGraph:
         """The denominator."""
-        return self.placed[0].supervision.denominator
+        return self.chains[0].denominator
 
     @cached_property
     def firsts(self) -> np.ndarray:
         """(S,) int64: the first column of each sequence."""
-        return np.array([one.step * self.num_slots + one.slot for one in self.placed], np.int64)
+        return np.array([sequence.step * self.num_slots + sequence.slot for sequence in self.placed], np.int64)
 
     @cached_property
     def counts(self) -> np.ndarray:
         """(S,) int64: the number of frames of each sequence."""
-        return np.array([one.num_frames for one in self.placed], np.int64)
+        return np.array([sequence.num_frames for sequence in self.placed], np.int64)
 
     def compute(self, x: np.ndarray, leaky: float, team: ThreadTeam, gradient: np.ndarray | None = None) -> Objective:
         """Return the objective of outputs x (outputs, N); fill the gradient (outputs, N) of its negative, if given.
@@ -93,7 +98,7 @@ class LatticeFree:
         numerators = self.numerators(x, team, rows)
         has_path = numerators > -np.inf
         if gradient is not None and not has_path.all():
-            for k in np.flatnonzero(~has_path):
+            for k in np.flatnonzero(~has_path).tolist():
                 gradient[:, self.slice_of(k)] = 0
         return Objective(numerators, denominators, has_path)
 
@@ -106,8 +111,9 @@ class LatticeFree:
         target = np.empty((0, self.num_outputs), x.dtype) if posteriors is None else posteriors
 
         def compute(k: int) -> None:
-            place, graph = self._place(k), _arrays(self.placed[k].supervision.numerator)
-            status, results[k] = numerator_loops.forward_backward(x.T, place, *graph, -1.0, target, place)
+            span = self._place(k)
+            graph = _arrays(self.chains[k].numerator)
+            status, results[k] = numerator_loops.forward_backward(x.T, span, *graph, -1.0, target, span)
             self._check(k, status)
 
         self._each(compute, team)
@@ -121,12 +127,13 @@ class LatticeFree:
         x and z are (outputs, N); the gradient (outputs, N) of z is filled, if given. It is 0 in columns without
         supervision and for sequences without a path.
         """
-        results, has_path = np.zeros(len(self.placed)), np.ones(len(self.placed), bool)
+        results = np.zeros(len(self.placed))
+        has_path = np.ones(len(self.placed), bool)
         target = np.empty((0, self.num_outputs), x.dtype) if gradient is None else gradient.T
         target[...] = 0
 
         def compute(k: int) -> None:
-            graph = _arrays(self.placed[k].supervision.numerator)
+            graph = _arrays(self.chains[k].numerator)
             status, results[k] = numerator_loops.cross_entropy(x.T, z.T, self._place(k), *graph, target)
             self._check(k, status)
             has_path[k] = status == numerator_loops.FINE
@@ -149,11 +156,12 @@ class LatticeFree:
         """
         results = np.zeros(len(self.placed))
         target = np.empty((0, self.num_outputs), x.dtype) if gradient is None else gradient.T
-        factors = [x.dtype.type(scales[name]) for name in ("l2", "limit", "penalty")]
+        number = x.dtype.type
+        l2, limit, penalty = number(scales["l2"]), number(scales["limit"]), number(scales["penalty"])
 
         def compute(k: int) -> None:
             if has_path[k]:
-                results[k] = numerator_loops.regularise(x.T, self._place(k), *factors, target)
+                results[k] = numerator_loops.regularise(x.T, self._place(k), l2, limit, penalty, target)
 
         self._each(compute, team)
         return results
@@ -167,7 +175,8 @@ class LatticeFree:
 
     def slice_of(self, k: int) -> slice:
         """Return the columns of a sequence."""
-        first, last = self.firsts[k], self.firsts[k] + (self.counts[k] - 1) * self.num_slots
+        first = self.firsts[k]
+        last = self.firsts[k] + (self.counts[k] - 1) * self.num_slots
         return slice(int(first), int(last) + 1, self.num_slots)
 
     def _place(self, k: int) -> tuple[int, int, int]:
@@ -176,7 +185,8 @@ class LatticeFree:
 
     def _check(self, k: int, status: int) -> None:
         if status == numerator_loops.FAULT:
-            name, expected = self.placed[k].supervision.name, "expected states, outputs, arcs"
+            name = self.chains[k].name
+            expected = "expected states, outputs, arcs"
             raise ModelError(f"{name}: numerator graph with an index out of range; {expected}")
 
     def _each(self, compute: Callable[[int], None], team: ThreadTeam) -> None:
@@ -191,20 +201,20 @@ class LatticeFree:
 
 def _arrays(graph: NumeratorGraph) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """The arrays of a numerator and frame_arcs as the loops take them; copies, for a mapped file is read-only."""
-    indices = (np.array(one, np.int32) for one in (graph.from_state, graph.to_state, graph.output))
-    logarithms = (np.array(one, np.float32) for one in (graph.log_probability, graph.initial, graph.final))
+    indices = (np.array(numbers, np.int32) for numbers in (graph.from_state, graph.to_state, graph.output))
+    logarithms = (np.array(values, np.float32) for values in (graph.log_probability, graph.initial, graph.final))
     frame_arcs = np.array([] if graph.frame_arcs is None else graph.frame_arcs, np.int32)
     return (*indices, *logarithms), frame_arcs
 
 
 def _check_numerator(chain: ChainSupervision) -> None:
     graph = chain.numerator
-    arcs = {len(one) for one in (graph.from_state, graph.to_state, graph.output, graph.log_probability)}
+    arcs = {len(array) for array in (graph.from_state, graph.to_state, graph.output, graph.log_probability)}
     states = {graph.num_states, len(graph.initial), len(graph.final)}
     if len(arcs) != 1 or len(states) != 1:
         raise ModelError(
             f"{chain.name}: arrays of different lengths in the numerator graph; expected one for arcs, one for states"
         )
     if graph.frame_arcs is not None and len(graph.frame_arcs) != chain.num_frames + 1:
-        found = f"arcs for {len(graph.frame_arcs) - 1} frames in the numerator graph"
-        raise ModelError(f"{chain.name}: {found}; expected {chain.num_frames}")
+        arc_text = f"arcs for {len(graph.frame_arcs) - 1} frames in the numerator graph"
+        raise ModelError(f"{chain.name}: {arc_text}; expected {chain.num_frames}")

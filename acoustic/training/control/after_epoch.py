@@ -30,11 +30,14 @@ class AdjustAfterEpoch(Control):
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        self.interval, self.rolls_back = self.auto.interval, self.auto.load_best
+        self.interval = self.auto.interval
+        self.rolls_back = self.auto.load_best
         self.factor = 1.0
         self.previous = math.inf
         self.reducing = False
-        self.total, self.count = 0.0, 0  # of this interval
+        # of this interval
+        self.total = 0.0
+        self.count = 0
 
     def before_epoch(self, epoch: int, trial: Trial, log: Log) -> float:
         return self.options.epoch(min(epoch, self.num_listed - 1)).learning_rate * self.factor
@@ -54,18 +57,20 @@ class AdjustAfterEpoch(Control):
         if (epoch + 1) % self.interval:
             return Decision()
         average = self.total / self.count
-        self.total, self.count = 0.0, 0
+        self.total = 0.0
+        self.count = 0
         decision = self._decide(average) if self._acts(epoch) else Decision()
         if not decision.roll_back:
             self.previous = average
         return decision
 
     def _decide(self, average: float) -> Decision:
-        known, lost = math.isfinite(self.previous), math.isnan(average)
+        has_previous = math.isfinite(self.previous)
+        lost = math.isnan(average)
         gain = self.previous - average
-        roll_back = self.auto.load_best and (lost or (known and gain < 0))
-        small = lost or (known and gain <= self.auto.reduce_below * self.previous)
-        large = known and not lost and gain > self.auto.increase_above * self.previous
+        roll_back = self.auto.load_best and (lost or (has_previous and gain < 0))
+        small = lost or (has_previous and gain <= self.auto.reduce_below * self.previous)
+        large = has_previous and not lost and gain > self.auto.increase_above * self.previous
         if self.auto.continue_reduce:
             if small and self.reducing:
                 self.finished = True

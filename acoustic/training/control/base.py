@@ -75,7 +75,8 @@ class Control(Resumable):
     rolls_back = False
 
     def __init__(self, options: Any) -> None:
-        self.options, self.auto = options, options.auto_adjust
+        self.options = options
+        self.auto = options.auto_adjust
         self.finished = False  # the model there is now is the final one
         self.num_listed = len(options.learning_rates_per_minibatch or options.learning_rates_per_sample)
 

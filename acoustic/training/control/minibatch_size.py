@@ -33,7 +33,8 @@ class AdaptiveMinibatch(Resumable):
     saved: ClassVar = {"previous": int, "first_rate": float}
 
     def __init__(self, options: Any, epoch_frames: int = 0) -> None:
-        self.options, self.auto = options, options.auto_adjust
+        self.options = options
+        self.auto = options.auto_adjust
         self.epoch_frames = options.epoch_size or epoch_frames
         self.previous = 0  # size chosen last; 0: none yet
         self.first_rate = 0.0  # learning rate of the first epoch
@@ -52,7 +53,8 @@ class AdaptiveMinibatch(Resumable):
         if (epoch + 1) % self.auto.tuning_frequency:
             return self.previous or listed
         smallest, largest = self._range(listed, learning_rate)
-        before, self.previous = self.previous, self._search(epoch, smallest, largest, trial, log)
+        before = self.previous
+        self.previous = self._search(epoch, smallest, largest, trial, log)
         if self.previous != before:
             log(f"Minibatch size adapted to {self.previous} for epoch {epoch + 1}.")
         return self.previous
@@ -64,13 +66,16 @@ class AdaptiveMinibatch(Resumable):
         if self.epoch_frames:
             largest = min(largest, self.epoch_frames)
         if self.previous:
-            smallest, largest = max(smallest, self.previous // 2), min(largest, 2 * self.previous)
+            smallest = max(smallest, self.previous // 2)
+            largest = min(largest, 2 * self.previous)
         return smallest, largest
 
     def _search(self, epoch: int, smallest: int, largest: int, trial: Callable[[int], float], log: Log) -> int:
         if smallest > largest:
             return largest
-        good, base, size = 0, 0.0, float(smallest)
+        good = 0
+        base = 0.0
+        size = float(smallest)
         while size <= largest * (1 + 1e-6):  # the root of two squared is a little more than two
             tried = min(max(MULTIPLE * int((size + MULTIPLE / 2) // MULTIPLE), MULTIPLE), largest)
             if tried != good:

@@ -28,8 +28,11 @@ class CompiledLayer(LayerUpdate):
         # numba: only a job that computes loads it; layer_kernels registers its functions
         from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table  # noqa: F401
 
-        self.twin, self.turn = twin, turn
-        self._table, self._scratch_size = layer_table, estimate_kernels.scratch_size
+        self.twin = twin
+        self.bias = twin.bias
+        self.turn = turn
+        self._table = layer_table
+        self._scratch_size = estimate_kernels.scratch_size
         self.memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
         self._layer = self.memory.view(layer_table.LAYER)[0]
         self._lock = threading.Lock()
@@ -51,26 +54,30 @@ class CompiledLayer(LayerUpdate):
         """Whether the Fisher factors have their initial estimates."""
         return all(fisher.count or not fisher.rank for _, fisher in self.sides)
 
-    @property
-    def bias(self) -> str | None:
-        return self.twin.bias
-
     def _fill(self) -> None:
         """Write the fields that do not change between minibatches."""
-        layer, rule = self._layer, self.twin.rule
-        layer["gemm"], layer["wide"] = blas.general_function()
+        layer = self._layer
+        rule = self.twin.rule
+        product = blas.general_function()
+        assert product is not None  # as `fits` has checked
+        layer["gemm"], layer["wide"] = product
         layer["eigen"] = blas.eigen_function() or 0
-        layer["alpha"], layer["history"] = rule.alpha, rule.history
+        layer["alpha"] = rule.alpha
+        layer["history"] = rule.history
         layer["rows"][:] = self.twin.plan.weight.value.shape
         for side, fisher in self.sides:
             layer["rank"][side] = fisher.rank
-            layer["w"][side], layer["scales"][side] = address_of(fisher.w), address_of(fisher.scales)
+            layer["w"][side] = address_of(fisher.w)
+            layer["scales"][side] = address_of(fisher.scales)
 
     def begin(self, step: Step) -> None:
         """Set the values for the next minibatch."""
-        layer, plan = self._layer, self.twin.plan
+        layer = self._layer
+        plan = self.twin.plan
         self.settle()
-        layer["rate"], layer["keep"], layer["limit"] = step.rate, step.keep, step.limit
+        layer["rate"] = step.rate
+        layer["keep"] = step.keep
+        layer["limit"] = step.limit
         parameters = plan.weight.value, plan.bias.value if plan.bias is not None else None
         if not same(parameters, self._parameters):
             self._parameters = parameters
@@ -104,8 +111,11 @@ class CompiledLayer(LayerUpdate):
     def _grow(self, num_frames: int, workers: int) -> None:
         if num_frames <= self._frames and workers <= self._workers:
             return
-        self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
-        layer, frames, workers = self._layer, self._frames, self._workers
+        self._frames = max(num_frames, self._frames)
+        self._workers = max(workers, self._workers)
+        layer = self._layer
+        frames = self._frames
+        workers = self._workers
         rows, cols = (int(size) for size in layer["rows"])
 
         def address(size: int, dtype: Any) -> int:
@@ -128,7 +138,8 @@ class LayerCalls(LayerUpdate):
     """Makes the calls of a layer."""
 
     def __init__(self, layer: CompiledLayer, calls: Any) -> None:
-        self.layer, self.calls = layer, calls
+        self.layer = layer
+        self.calls = calls
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
         self.layer.reserve(num_frames, count)
@@ -137,7 +148,8 @@ class LayerCalls(LayerUpdate):
         self.calls.by_address("reduce_layer", [self.layer.memory, a, b], [first, a.shape[1], worker])
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        memory, size = self.layer.memory, a.shape[1]
+        memory = self.layer.memory
+        size = a.shape[1]
         self.calls.by_address("change_layer", [memory, a, b], [size, worker, count])
         if self.layer.sides:
             self.calls.by_address("estimate_layer", [memory], [size, worker, count, self.layer.turn])

@@ -80,8 +80,8 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
     roots = {*network.criteria, *network.evaluations, *network.outputs}
     if len(above) != 1 or type(above[0]) is not Plus or product.name in roots:
         return None
-    for bias, other in (above[0].operands, above[0].operands[::-1]):
-        if other is not product or not bias.is_stored or not bias.needs_gradient or len(users[bias.name]) != 1:
+    for bias, addend in (above[0].operands, above[0].operands[::-1]):
+        if addend is not product or not bias.is_stored or not bias.needs_gradient or len(users[bias.name]) != 1:
             continue
         fits = tuple(network.shapes[bias.name]) == (network.shapes[product.name].rows, 1)
         if fits and bias.settings[RATE] == weight.settings[RATE] and bias.name not in roots:
@@ -96,16 +96,15 @@ class ArrayLayer(LayerUpdate):
     """
 
     def __init__(self, xp: Any, dtype: Any, plan: LayerPlan, rule: NaturalGradient) -> None:
-        self.xp, self.plan, self.rule = xp, plan, rule
+        self.xp = xp
+        self.plan = plan
+        self.rule = rule
         sides = zip(("output", "input"), plan.dims, (rule.rank_out, rule.rank_in))
         self.fishers = {side: OnlineFisher(xp, dtype, dim, rank, rule) for side, dim, rank in sides}
         if rule.method != ONLINE:
             self.fishers.clear()
         self.step = Step()
-
-    @property
-    def bias(self) -> str | None:
-        return None if self.plan.bias is None else self.plan.bias.name
+        self.bias = None if plan.bias is None else plan.bias.name
 
     def tensors(self) -> dict[str, Any]:
         """Return the matrices kept between minibatches, by name."""
@@ -120,23 +119,26 @@ class ArrayLayer(LayerUpdate):
             self._update(a, b)
 
     def _update(self, a: Any, b: Any) -> None:
-        xp, weight, bias = self.xp, self.plan.weight.value, self.plan.bias
-        x, given = (a, b) if self.plan.input_axis == 1 else (b, a)  # derivatives of the outputs, inputs
+        xp = self.xp
+        weight = self.plan.weight.value
+        bias = self.plan.bias
+        x, layer_inputs = (a, b) if self.plan.input_axis == 1 else (b, a)  # derivatives of the outputs, inputs
         if not self.step.rate:
             return
         x = x if self.plan.input_axis == 1 else x.copy(order="F")
-        y = xp.empty((self.plan.dims[1], given.shape[1]), weight.dtype, order="F")
-        y[: given.shape[0]] = given
-        y[given.shape[0] :] = 1
+        y = xp.empty((self.plan.dims[1], layer_inputs.shape[1]), weight.dtype, order="F")
+        y[: layer_inputs.shape[0]] = layer_inputs
+        y[layer_inputs.shape[0] :] = 1
         scale_x, norms_x = self._precondition(x, self.fishers.get("output"))
         scale_y, norms_y = self._precondition(y, self.fishers.get("input"))
         scale = scale_x * scale_y
         bound = scale * float(xp.sqrt(norms_x * norms_y).sum())  # [eq. 84]
         rate = self.step.scaled_rate(bound) * scale
-        left, right = x, y[: given.shape[0]]
+        left_factor = x
+        right_factor = y[: layer_inputs.shape[0]]
         if self.plan.input_axis == 0:
-            left, right = right, left
-        ArrayKernels(xp).matmul(left, right.T, weight, -rate, self.step.keep)
+            left_factor, right_factor = right_factor, left_factor
+        ArrayKernels(xp).matmul(left_factor, right_factor.T, weight, -rate, self.step.keep)
         if bias is not None:
             bias.value *= self.step.keep
             bias.value -= rate * (x @ y[-1])[:, None]

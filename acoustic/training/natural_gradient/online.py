@@ -25,8 +25,10 @@ class OnlineFisher:
     """
 
     def __init__(self, xp: Any, dtype: Any, dim: int, rank: int, rule: NaturalGradient) -> None:
-        self.xp, self.rule = xp, rule
-        self.dim, self.rank = dim, max(0, min(rank, dim - 1))
+        self.xp = xp
+        self.rule = rule
+        self.dim = dim
+        self.rank = max(0, min(rank, dim - 1))
         self.w = xp.zeros((self.rank, dim), dtype, order="F")
         if xp is np:
             self.w = aligned_zeros(self.w.size, dtype).reshape(self.w.shape, order="F")
@@ -106,7 +108,9 @@ class OnlineFisher:
         """
         if not (np.isfinite(k).all() and np.isfinite(l).all() and math.isfinite(total)):
             return
-        xp, kind, eta = self.xp, self.w.dtype, self.rule.forgetting(count)
+        xp = self.xp
+        kind = self.w.dtype
+        eta = self.rule.forgetting(count)
         old = (self.d + self.rho) * (count * (1 - eta) / eta)
         b = j + xp.asarray(old, dtype=kind)[:, None] * self.w  # [eq. 66]
         factor, doubtful = self._advance_scales(k, l, total, count)
@@ -116,22 +120,29 @@ class OnlineFisher:
 
     def _advance_scales(self, k: np.ndarray, l: np.ndarray, total: float, count: int) -> tuple[np.ndarray, bool]:
         """Compute D and rho for the next minibatch; return A [eq. 65], and whether orthogonality is in doubt."""
-        d, rho, eta = self.d, self.rho, self.rule.forgetting(count)
-        new, kept = eta / count, 1 - eta
-        inverse_root, old = 1 / np.sqrt(self._e()), d + rho
+        d = self.d
+        rho = self.rho
+        eta = self.rule.forgetting(count)
+        new = eta / count
+        retained = 1 - eta
+        inverse_root = 1 / np.sqrt(self._e())
+        old = d + rho
         scaled_l = inverse_root[:, None] * l * inverse_root
-        z = new * new * (inverse_root[:, None] * k * inverse_root) + np.diag((kept * old) ** 2)
-        z += new * kept * (scaled_l * old + old[:, None] * scaled_l)  # [eq. 54]
+        z = new * new * (inverse_root[:, None] * k * inverse_root) + np.diag((retained * old) ** 2)
+        z += new * retained * (scaled_l * old + old[:, None] * scaled_l)  # [eq. 54]
         c, u = np.linalg.eigh((z + z.T) / 2)
-        c, u = c[::-1], u[:, ::-1]
-        floor = (kept * rho) ** 2
+        c = c[::-1]
+        u = u[:, ::-1]
+        floor = (retained * rho) ** 2
         doubtful = bool((c < floor).any())
         c = np.maximum(c, floor)
         doubtful = doubtful or bool(c[0] > LARGEST_CONDITION * c[-1])
         root = np.sqrt(c)
-        found = (new * total + kept * (self.dim * rho + d.sum()) - root.sum()) / (self.dim - self.rank)  # [eq. 56]
-        self.scales[0, : self.rank] = np.maximum(root - found, SMALLEST)  # [eq. 57]
-        self.scales[0, self.rank] = max(SMALLEST, found)  # [eq. 58]
+        unfloored_rho = (new * total + retained * (self.dim * rho + d.sum()) - root.sum()) / (
+            self.dim - self.rank
+        )  # [eq. 56]
+        self.scales[0, : self.rank] = np.maximum(root - unfloored_rho, SMALLEST)  # [eq. 57]
+        self.scales[0, self.rank] = max(SMALLEST, unfloored_rho)  # [eq. 58]
         return (new * np.sqrt(self._e()) / root)[:, None] * u.T * inverse_root, doubtful  # [eq. 65]
 
     def reorthogonalise(self) -> None:
@@ -162,13 +173,14 @@ def top_eigenvectors(x: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, 
     if not math.isfinite(total):
         return np.zeros(rank), np.eye(rank, dim), 0.0
     values, vectors = np.linalg.eigh((x @ x.T if dim <= count else x.T @ x) / count)
-    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
-    there = values > 1e-12 * total
-    vectors = vectors[:, there] if dim <= count else x @ vectors[:, there]
+    values = values[::-1][:rank]
+    vectors = vectors[:, ::-1][:, :rank]
+    significant = values > 1e-12 * total
+    vectors = vectors[:, significant] if dim <= count else x @ vectors[:, significant]
     vectors /= np.sqrt((vectors**2).sum(axis=0))
     # QR gives orthonormal columns even of dependent ones; the first stay the same up to their sign.
     basis = np.concatenate([vectors, np.eye(dim, rank)], axis=1)[:, :rank]
-    return _padded(values[there], rank), np.linalg.qr(basis)[0].T, total
+    return _padded(values[significant], rank), np.linalg.qr(basis)[0].T, total
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:

@@ -35,8 +35,8 @@ def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
         multiplied = _multiplied(xp, x, smoothing)
         held = xp.einsum("dn,dn->n", x, multiplied)  # [eq. 15]
         # Mathematically below N - 1; rounding must not make it equal.
-        rest = xp.maximum(count - 1 - held, (count - 1) * 1e-6)
-        xp.multiply(multiplied, 1 + held / rest, out=x)  # [eq. 16, 17]
+        remainder = xp.maximum(count - 1 - held, (count - 1) * 1e-6)
+        xp.multiply(multiplied, 1 + held / remainder, out=x)  # [eq. 16, 17]
         largest = float(xp.abs(x).max())  # 1 / smoothing may be too large to be squared
         x /= largest or 1.0
     norms = xp.einsum("dn,dn->n", x, x)

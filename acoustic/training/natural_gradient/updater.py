@@ -22,11 +22,12 @@ class NaturalGradientUpdater(Updater):
 
     rule: NaturalGradient
 
-    def __init__(self, network: Network, options: TrainingOptions):
+    def __init__(self, network: Network, options: TrainingOptions) -> None:
         super().__init__(network, options)
-        backend, self._plans = network.backend, find_layers(network)
+        backend = network.backend
+        self._plans = find_layers(network)
         self.layers = {
-            name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
+            name: ArrayLayer(backend.xp, backend.dtype, plan, self.rule) for name, plan in self._plans.items()
         }
         self._compiled = {
             name: CompiledLayer(layer, turn)
@@ -49,7 +50,8 @@ class NaturalGradientUpdater(Updater):
         layer = self.layers.get(parameter.name)
         if layer is None or k not in traits(node).layer_inputs:
             return None
-        step, compiled = self._step_of(parameter), self._compiled.get(parameter.name)
+        step = self._step_of(parameter)
+        compiled = self._compiled.get(parameter.name)
         if compiled is not None and compiled.is_ready and step.rate:
             compiled.begin(step)
             return compiled
@@ -57,7 +59,8 @@ class NaturalGradientUpdater(Updater):
         return layer
 
     def _step_of(self, parameter: Node) -> Step:
-        rate, frames = self._rate * parameter.settings["learningRateMultiplier"], self._num_frames
+        rate = self._rate * parameter.settings["learningRateMultiplier"]
+        frames = self._num_frames
         return Step(rate, 1 - rate * self.options.l2_weight * frames, self.rule.max_change * frames)
 
     def __call__(self, node: Node, gradient: Any) -> None:

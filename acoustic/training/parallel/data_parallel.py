@@ -8,6 +8,7 @@ sums over frames can be divided; see `check_divisible`.
 import contextlib
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import RANDOM
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
@@ -56,7 +59,9 @@ class DataParallelLearner(Learner):
     ) -> None:
         super().__init__(network, reader, options, names)
         check_divisible(network, names, options)
-        self.network, self.parallel = network, parallel
+        self.network = network
+        self.parallel = parallel
+        self._draws = any(node.has(RANDOM) for node in forward_order([network[name] for name in names]))
         self._file = IterationFiles(directory, 1).network
         self._jobs = Jobs(parallel, log)
         self._key = ""  # of the network that the jobs know; empty before the first minibatch
@@ -87,14 +92,15 @@ class DataParallelLearner(Learner):
 
     def _make_jobs(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> Sequence[GradientJob]:
         layout = settings.pop("layout")
-        if layout is not None and settings["dropout_rate"] and any(node.reads_run for node in self.engine.graph.order):
+        if layout is not None and settings["dropout_rate"] and self._draws:
             raise ModelError(f"{title}: dropout of sequences with DataParallelSGD is not built; expected dropoutRate=0")
         if not self._key:
             self._key = uuid.uuid4().hex
             save_model(self.network, self._file)
         slots = 0 if layout is None else layout.num_sequences
         if slots != self._num_slots:
-            self._states, self._num_slots = {}, slots
+            self._states = {}
+            self._num_slots = slots
         backend = self.network.backend
         values = {node.name: backend.to_host(node.value) for node in self.engine.learnable(self.criterion)}
         needed = {name: matrices[name] for name in self.engine.inputs}
@@ -124,14 +130,14 @@ class DataParallelLearner(Learner):
         if self._alone:
             super()._backward()
             return
-        backend, updater = self.network.backend, self.updater
+        backend = self.network.backend
+        updater = self.updater
         for node in self.engine.learnable(self.criterion):
-            found = [result.columns[node.name] for result in self._results if node.name in result.columns]
+            column_gradients = [result.columns[node.name] for result in self._results if node.name in result.columns]
             node.touch()
-            if len(found) == len(self._results):
-                columns, total = _sum_of_columns(found)
-                on_device = backend.asarray(total)
-                updater.touched(node, backend.xp.asarray(columns), lambda part, total=on_device: total[:, part])
+            if len(column_gradients) == len(self._results):
+                columns, total = _sum_of_columns(column_gradients)
+                updater.touched(node, backend.xp.asarray(columns), partial(_columns, backend.asarray(total)))
             else:
                 updater(node, backend.asarray(self._sum(node.name)))
         self._results = []
@@ -150,8 +156,12 @@ class DataParallelLearner(Learner):
 
 def _sum_of_columns(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Add up gradients of which only some columns are given; return the columns that occur, and their sums."""
-    columns = np.unique(np.concatenate([own for own, _ in found]))
+    columns = np.unique(np.concatenate([touched for touched, _ in found]))
     total = np.zeros((found[0][1].shape[0], len(columns)), found[0][1].dtype, order="F")
-    for own, gradient in found:
-        total[:, np.searchsorted(columns, own)] += gradient
+    for touched, gradient in found:
+        total[:, np.searchsorted(columns, touched)] += gradient
     return columns, total
+
+
+def _columns(gradient: Any, part: slice) -> Any:
+    return gradient[:, part]

@@ -26,7 +26,8 @@ class Jobs:
     """
 
     def __init__(self, options: ParallelOptions, log: Log):
-        self.options, self.log = options, log
+        self.options = options
+        self.log = log
         self._runner: Runner | None = None
 
     def run(self, jobs: Sequence[AnyJob], done: Done) -> list[Any]:
@@ -52,19 +53,21 @@ class Jobs:
 
     def _opened(self) -> Runner:
         if self._runner is None:
-            place = self._place()
-            place.attempts = self.options.retries + 1
-            self._runner = Runner(place, self.log, lambda job: job.title)
+            workers = self._place()
+            workers.attempts = self.options.retries + 1
+            self._runner = Runner(workers, self.log, lambda job: job.title)
         return self._runner
 
     def _place(self) -> Place:
-        options, settings = self.options, run_settings()
+        options = self.options
+        settings = run_settings()
         if options.scheduler:
             return DaskCluster(settings, options.scheduler, self.log)
         return LocalProcesses(settings, min(options.num_jobs, options.processes or available_cores()))
 
     def close(self) -> None:
         """Terminate the processes, including busy ones, or close the connection to the cluster."""
-        runner, self._runner = self._runner, None
+        runner = self._runner
+        self._runner = None
         if runner is not None:
             runner.close()

@@ -45,7 +45,8 @@ class IterationFiles:
     """The files in a directory, of which `keep` averaged models are kept."""
 
     def __init__(self, directory: str | Path, keep: int):
-        self.directory, self.keep = Path(directory), keep
+        self.directory = Path(directory)
+        self.keep = keep
         self.history = self.directory / "history.jsonl"
         self.network = self.directory / "network"
 
@@ -63,8 +64,8 @@ class IterationFiles:
         return [self.model(number) for number in sorted(self._numbers())]
 
     def _numbers(self) -> list[int]:
-        found = [NAME.fullmatch(path.name) for path in self.directory.glob("model.*")]
-        return [int(match.group(2)) for match in found if match and not match.group(3)]
+        matches = [NAME.fullmatch(path.name) for path in self.directory.glob("model.*")]
+        return [int(match.group(2)) for match in matches if match and not match.group(3)]
 
     def save(self, network: Network, iteration: Iteration) -> None:
         """Write checkpoint and model of an iteration, and remove the files that it replaces."""
@@ -107,15 +108,16 @@ class IterationFiles:
     def load(self, number: int) -> Iteration:
         """Read an iteration. Raises ModelError if its checkpoint is damaged."""
         path = self.checkpoint(number)
-        tensors, found = load_tensors(path)
-        if (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+        tensors, metadata = load_tensors(path)
+        if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
             raise ModelError(
-                f"{path}: {found.get('format')!r} version {found.get('version')!r}; expected {FORMAT!r} version "
+                f"{path}: {metadata.get('format')!r} version {metadata.get('version')!r}; expected {FORMAT!r} version "
                 f"{VERSION}"
             )
         try:
-            figures = {str(name): float(value) for name, value in found["figures"].items()}
-            frames, scalars = int(found["num_frames"]), dict(found["scalars"])
-            return Iteration(number, dict(found["plan"]), figures, frames, tensors, scalars)
+            figures = {str(name): float(value) for name, value in metadata["figures"].items()}
+            frames = int(metadata["num_frames"])
+            scalars = dict(metadata["scalars"])
+            return Iteration(number, dict(metadata["plan"]), figures, frames, tensors, scalars)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise ModelError(f"{path}: damaged ({fault}); expected plan, figures, num_frames and scalars") from fault

@@ -82,14 +82,15 @@ class GradientJob:
     def run(self) -> "GradientResult":
         """Compute figures and gradients. Raises ArgonautError, OSError."""
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the learner checks the criterion
-        place = contextlib.chdir(self.directory)
-        with ALONE, place, using_cores(self.threads), engines_with(self.engine), quiet:
+        working_directory = contextlib.chdir(self.directory)
+        with ALONE, working_directory, using_cores(self.threads), engines_with(self.engine), quiet:
             return self._compute(*_opened(self))
 
     def _compute(self, network: Network, engine: Engine) -> "GradientResult":
         for name, value in self.values.items():
             network[name].assign(network.backend.asarray(value))
-        share, criterion = self.share, self.names[0]
+        share = self.share
+        criterion = self.names[0]
         engine.sequence_state = self.state
         engine.forward(
             share.matrices,
@@ -138,7 +139,8 @@ class Gradients(GradientSink):
     """Keeps copies of all gradients on the host."""
 
     def __init__(self, network: Network, by_columns: bool) -> None:
-        self._to_host, self.takes_touched = network.backend.to_host, by_columns
+        self._to_host = network.backend.to_host
+        self.takes_touched = by_columns
         self.whole: dict[str, np.ndarray] = {}
         self.columns: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 

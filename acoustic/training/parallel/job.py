@@ -143,8 +143,8 @@ def run_job(job: Job) -> JobResult:
         learner = Learner(network, reader, job.options, list(job.names))
         learner.place = job.title
         if job.state is not None:
-            tensors, found = load_tensors(job.state)
-            learner.updater.restore(tensors, found.get("scalars", {}), job.state)
+            tensors, metadata = load_tensors(job.state)
+            learner.updater.restore(tensors, metadata.get("scalars", {}), job.state)
         begin = time.perf_counter()
         totals = learner.run(job.share, job.values)
         require_finite(network, job.title)
@@ -172,9 +172,9 @@ def keeps_state(options: TrainingOptions) -> bool:
 
 def load_output(path: Path) -> dict[str, Any]:
     """Read the arrays that a job has written. Raises ModelError, OSError."""
-    tensors, found = load_tensors(path)
-    if found.get("format") != FORMAT:
-        raise ModelError(f"{path}: {found.get('format')!r}; expected {FORMAT!r}")
+    tensors, metadata = load_tensors(path)
+    if metadata.get("format") != FORMAT:
+        raise ModelError(f"{path}: {metadata.get('format')!r}; expected {FORMAT!r}")
     return tensors
 
 

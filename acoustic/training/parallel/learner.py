@@ -63,7 +63,9 @@ class ParallelLearner(Learner):
         log: Log,
     ) -> None:
         super().__init__(network, reader, options, names)
-        self.network, self.parallel, self.log = network, parallel, log
+        self.network = network
+        self.parallel = parallel
+        self.log = log
         if parallel.source is None:
             raise ModelError("ParallelOptions without source; expected a function that opens the training reader")
         self.num_iterations, self.share_frames = parallel.plan(options.epoch_size or reader.num_frames)
@@ -91,7 +93,8 @@ class ParallelLearner(Learner):
         if epoch + 1 < self.parallel.start_epoch:
             self._resumes = False
             return super().run(epoch, values, each)
-        first, last = epoch * self.num_iterations, (epoch + 1) * self.num_iterations
+        first = epoch * self.num_iterations
+        last = (epoch + 1) * self.num_iterations
         totals = EvaluationTotals(self.names)
         number = self._continue_epoch(first, last, values, totals)
         if number > first and each is not None:
@@ -110,25 +113,27 @@ class ParallelLearner(Learner):
 
     def _continue_epoch(self, first: int, last: int, values: EpochOptions, totals: EvaluationTotals) -> int:
         """Return the number of outer iterations that are done, and add the sums of those in this epoch to `totals`."""
-        resumes, self._resumes = self._resumes, False
-        found = self.files.newest(first, last) if resumes else None
-        if found is not None and found.plan != self._plan(values):
+        resumes = self._resumes
+        self._resumes = False
+        iteration = self.files.newest(first, last) if resumes else None
+        if iteration is not None and iteration.plan != self._plan(values):
             self.log(
-                f"warning: {self.files.model(found.number)} was made with {json.dumps(found.plan)}; this epoch "
+                f"warning: {self.files.model(iteration.number)} was made with {json.dumps(iteration.plan)}; this epoch "
                 f"starts again with {json.dumps(self._plan(values))}"
             )
-            found = None
-        if found is None:
+            iteration = None
+        if iteration is None:
             self.files.discard_after(first - 1)
             self._save(first, values, EvaluationTotals(self.names))
             return first
-        self.files.discard_after(found.number)
+        self.files.discard_after(iteration.number)
         self.files.remove_outputs()
-        self._restore(found)
-        self.log(f"Starting from {self.files.model(found.number)}, {found.number - first} of {last - first} outer "
-                 "iterations of the epoch.")  # fmt: skip
-        totals.add(found.figures, found.num_frames)
-        return found.number
+        self._restore(iteration)
+        start = self.files.model(iteration.number)
+        done = f"{iteration.number - first} of {last - first} outer iterations of the epoch"
+        self.log(f"Starting from {start}, {done}.")
+        totals.add(iteration.figures, iteration.num_frames)
+        return iteration.number
 
     def _restore(self, found: Iteration) -> None:
         tensors, _ = load_tensors(self.files.model(found.number))
@@ -194,6 +199,8 @@ class ParallelLearner(Learner):
         """Yield the jobs of an outer iteration; `values` has its learning rate and the decay of the epoch."""
         count = self.parallel.num_jobs
         backend = self.network.backend
+        source = self.parallel.source
+        assert source is not None  # as __init__ has checked
         values = replace(values, learning_rate=values.learning_rate * count, decay=values.decay**self._part)
         for job in range(count):
             yield Job(
@@ -202,7 +209,7 @@ class ParallelLearner(Learner):
                 start=self.files.model(number),
                 state=self.files.checkpoint(number) if keeps_state(self.options) else None,
                 output=self.files.output(number, job),
-                source=self.parallel.source,
+                source=source,
                 share=number * count + job,
                 options=self.job_options,
                 values=values,
@@ -231,7 +238,9 @@ class ParallelLearner(Learner):
         sums: dict[str, np.ndarray] = {}
         for path in outputs:
             tensors = load_output(path)
-            if sums and {name: one.shape for name, one in tensors.items()} != {n: one.shape for n, one in sums.items()}:
+            if sums and {name: array.shape for name, array in tensors.items()} != {
+                n: array.shape for n, array in sums.items()
+            }:
                 raise ModelError(f"{path}: its parameters differ from those of {outputs[0]}; expected the same")
             for name, tensor in tensors.items():
                 if name in sums:
@@ -240,9 +249,9 @@ class ParallelLearner(Learner):
                     sums[name] = tensor.astype(np.float64, order="F")
         for tensor in sums.values():
             tensor /= len(outputs)
-        self._set_values({name.partition(":")[2]: one for name, one in sums.items() if name.startswith("value:")})
-        mine = self.updater.tensors() if keeps_state(self.options) else {}
-        for name, matrix in mine.items():
+        self._set_values({name.partition(":")[2]: mean for name, mean in sums.items() if name.startswith("value:")})
+        state_matrices = self.updater.tensors() if keeps_state(self.options) else {}
+        for name, matrix in state_matrices.items():
             matrix[...] = self.network.backend.asarray(sums[f"state:{name}"])
 
     def _set_values(self, tensors: dict[str, np.ndarray]) -> None:

@@ -241,10 +241,11 @@ def parallel_notes(sgd: Config) -> list[str]:
 
 def _notes_without_block(sgd: Config) -> list[str]:
     """Return a note if parallelTrain is set, but not to a block, or if it is switched off."""
-    found = (sgd.parent if sgd.is_block("parallelTrain") and sgd.parent else sgd).find("parallelTrain")
-    if found is None:
+    entry = (sgd.parent if sgd.is_block("parallelTrain") and sgd.parent else sgd).find("parallelTrain")
+    if entry is None:
         return []
-    where, value = found[0].where("parallelTrain"), found[0].text("parallelTrain")
+    where = entry[0].where("parallelTrain")
+    value = entry[0].text("parallelTrain")
     if sgd.is_block("parallelTrain"):
         return [f"{where}: parallelTrain={value}: one process trains"]
     if not _is_on(sgd):
@@ -262,7 +263,7 @@ def _block(sgd: Config) -> Config | None:
     """Return the block, or None if it is missing or `parallelTrain=false` is set in its place or around it."""
     around = sgd.parent
     switched = around is not None and around.has("parallelTrain") and not around.is_block("parallelTrain")
-    if switched and not _is_on(around):
+    if around is not None and switched and not _is_on(around):
         return None
     if not sgd.is_block("parallelTrain"):
         _is_on(sgd)

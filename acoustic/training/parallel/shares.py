@@ -8,7 +8,7 @@ import numpy as np
 
 from acoustic.network.network import Network
 from acoustic.network.traversal import computed_operands, forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, RANDOM, Node
 from acoustic.runtime.thread_team import share_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
@@ -49,19 +49,21 @@ def _parts(total: int, count: int) -> list[slice]:
 
 def _slots(matrices: Mapping[str, Any], layout: SequenceLayout, slots: slice) -> Share | None:
     """Return the share of some slots, without the steps after their last frame; None if they have no frame."""
-    steps = (~layout.gaps[:, slots]).any(axis=1).nonzero()[0]
+    steps = np.flatnonzero((~layout.gaps[:, slots]).any(axis=1))
     if not len(steps):
         return None
     count = layout.num_steps if layout.num_context else int(steps[-1]) + 1
     starts, ends, gaps = (marks[:count, slots] for marks in (layout.starts, layout.ends, layout.gaps))
     columns = np.arange(layout.num_columns).reshape(layout.num_steps, layout.num_sequences)[:count, slots].reshape(-1)
     placed = tuple(
-        one._replace(slot=one.slot - slots.start) for one in layout.supervisions if slots.start <= one.slot < slots.stop
+        supervision._replace(slot=supervision.slot - slots.start)
+        for supervision in layout.supervisions
+        if slots.start <= supervision.slot < slots.stop
     )
-    taken = {name: matrix[:, columns] for name, matrix in matrices.items()}
+    share_matrices = {name: matrix[:, columns] for name, matrix in matrices.items()}
     uncounted = None if layout.uncounted is None else layout.uncounted[:count, slots]
-    own = SequenceLayout(gaps.shape[1], count, starts, ends, gaps, layout.num_context, uncounted, placed)
-    return Share(taken, own, first_slot=slots.start)
+    share_layout = SequenceLayout(gaps.shape[1], count, starts, ends, gaps, layout.num_context, uncounted, placed)
+    return Share(share_matrices, share_layout, first_slot=slots.start)
 
 
 def check_divisible(network: Network, names: Sequence[str], options: TrainingOptions) -> None:
@@ -89,12 +91,12 @@ def check_divisible(network: Network, names: Sequence[str], options: TrainingOpt
     recurrent = bool(network.delays())
     for node in order:
         shapes = [network.shapes[operand.name] for operand in computed_operands(node)]
-        alone = node.is_leaf or node.is_delay or node.along_sequences or node.name in sums or node.name not in framed
+        alone = node.is_leaf or node.has(DELAY) or node.along_sequences or node.name in sums or node.name not in framed
         if not alone and (node.keeps_statistics or not node.splits_frames(*shapes) or _reads(node, sums)):
             raise ModelError(
                 f"{node.where}: depends on all frames of a minibatch, which DataParallelSGD divides; {AVERAGE}"
             )
-        if node.reads_run and recurrent and any(options.dropout_rate):
+        if node.has(RANDOM) and recurrent and any(options.dropout_rate):
             raise ModelError(f"{node.where}: dropout of sequences with DataParallelSGD is not built; {AVERAGE}")
     for root in roots:
         if root.name not in sums:
@@ -118,7 +120,7 @@ def _from_frames(order: Sequence[Node]) -> set[str]:
 def _is_sum(node: Node, network: Network, framed: set[str]) -> bool:
     """Return whether a node is a sum over the frames of its operands."""
     operands = [operand for operand in computed_operands(node) if operand.name in framed]
-    return node.sums_frames and bool(operands) and all(network.shapes[one.name].has_frames for one in operands)
+    return node.sums_frames and bool(operands) and all(network.shapes[operand.name].has_frames for operand in operands)
 
 
 def _reads(node: Node, sums: set[str]) -> bool:
@@ -130,5 +132,5 @@ def _combines(node: Node, sums: set[str], framed: set[str]) -> bool:
     summed = [operand.name in sums for operand in computed_operands(node)]
     if node.type_name in SUMS:
         return all(summed)
-    others = [operand.name in framed for operand, is_sum in zip(computed_operands(node), summed) if not is_sum]
-    return node.type_name in FACTORS and summed.count(True) == 1 and not any(others)
+    framed_factors = [operand.name in framed for operand, is_sum in zip(computed_operands(node), summed) if not is_sum]
+    return node.type_name in FACTORS and summed.count(True) == 1 and not any(framed_factors)

@@ -35,7 +35,8 @@ class ReferenceModel:
     def __init__(self, network: Network, node: str) -> None:
         if not node:
             raise ModelError("refNodeName is missing; KL adaptation expects a node of the original model")
-        self.network, self.node = network, network[node].name
+        self.network = network
+        self.node = network[node].name
         if network.shapes[self.node].cols is not None:
             raise ModelError(f"{network[node].where}: {network.shapes[self.node]}; expected a column per frame")
         self.engine = Engine(network, [self.node])
@@ -63,7 +64,8 @@ class ReferenceModel:
             If the inputs or labels of the two networks do not fit.
         """
         label = _label_of(engine.network, criterion)
-        rows, ours = engine.network.shapes[label].rows, self.network.shapes[self.node].rows
+        rows = engine.network.shapes[label].rows
+        ours = self.network.shapes[self.node].rows
         if rows != ours:
             raise ShapeError(
                 f"refNodeName {self.node}: {ours} rows; expected {rows}, as the labels {label} that it is mixed with"
@@ -86,9 +88,9 @@ class ReferenceModel:
 
 def _label_of(network: Network, criterion: str) -> str:
     """Return the label input below a criterion."""
-    below = {node.name for node in forward_order([network[criterion]], lambda node: node.operands)}
-    names = [name for name in network.labels if name in below]
+    names_below = {node.name for node in forward_order([network[criterion]], lambda node: node.operands)}
+    names = [name for name in network.labels if name in names_below]
     if len(names) != 1:
-        found = f"label inputs {', '.join(names)}" if names else "no label input"
-        raise ModelError(f"{network[criterion].where}: {found} below it; KL adaptation expects one")
+        label_text = f"label inputs {', '.join(names)}" if names else "no label input"
+        raise ModelError(f"{network[criterion].where}: {label_text} below it; KL adaptation expects one")
     return names[0]

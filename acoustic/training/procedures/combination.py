@@ -72,8 +72,8 @@ def _matrix_beside(network: Network, column: Node, matrices: dict[str, list[str]
     """Return the name of the matrix to whose product a column is added, or of the column if there is none."""
     for user in network.nodes.values():
         if user.type_name == "Plus" and column in user.operands:
-            for other in user.operands:
-                for operand in other.operands:
+            for addend in user.operands:
+                for operand in addend.operands:
                     if operand.name in matrices:
                         return operand.name
     return column.name
@@ -141,14 +141,16 @@ def combine(
         progress(done := done + 1, max_evaluations, epoch="combining", loss=value)
         return value, np.linalg.solve(factor, gradient.ravel())
 
-    found = minimise(in_space, factor.T @ start.ravel(), max_evaluations)
-    weights, best = np.linalg.solve(factor.T, found.point).reshape(start.shape), float(finite.min())
+    minimum = minimise(in_space, factor.T @ start.ravel(), max_evaluations)
+    weights = np.linalg.solve(factor.T, minimum.point).reshape(start.shape)
+    best = float(finite.min())
     objective = space.objective(weights)
-    log(f"combination: {found.evaluations} evaluations: {objective:.6f}, from {best:.6f}")
+    log(f"combination: {minimum.evaluations} evaluations: {objective:.6f}, from {best:.6f}")
     if not objective <= best:  # the search sees statistics of minibatches, which may differ
         log("combination: no improvement; the best start is kept")
-        weights, objective = start, space.objective(start)
-    return CombinationResult(space.network, weights, space.layers, objectives, objective, found.evaluations)
+        weights = start
+        objective = space.objective(start)
+    return CombinationResult(space.network, weights, space.layers, objectives, objective, minimum.evaluations)
 
 
 def average(models: Sequence[Network]) -> Network:
@@ -179,8 +181,8 @@ def criterion_of(network: Network, name: str = "") -> str:
 
 def _check_alike(models: Sequence[Network]) -> None:
     shapes = [{name: tuple(value.shape) for name, value in model.stored_values().items()} for model in models]
-    for number, (model, found) in enumerate(zip(models, shapes), 1):
-        odd = sorted(name for name in found | shapes[0] if found.get(name) != shapes[0].get(name))
+    for number, (model, model_shapes) in enumerate(zip(models, shapes), 1):
+        odd = sorted(name for name in model_shapes | shapes[0] if model_shapes.get(name) != shapes[0].get(name))
         if odd:
             raise ModelError(
                 f"model {number} of {len(models)}: parameters {', '.join(odd[:3])} are not those of model 1; expected "
@@ -251,7 +253,8 @@ class _WeightSpace:
     def objective_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the criterion per frame with statistics of the minibatches, and its gradient."""
         self.put(weights)
-        total, sums = 0.0, dict.fromkeys(self.values, 0.0)
+        total = 0.0
+        sums = dict.fromkeys(self.values, 0.0)
         for minibatch in self.minibatches:
             total += self._forward(minibatch, training=True)
             self.engine.backward(self.criterion)
@@ -283,7 +286,8 @@ class _WeightSpace:
         of the gradients of small minibatches.
         """
         self.put(weights)
-        fisher, frames = np.zeros((weights.size, weights.size)), 0
+        fisher = np.zeros((weights.size, weights.size))
+        frames = 0
         for minibatch in self._small_minibatches():
             self._forward(minibatch, training=True)
             self.engine.backward(self.criterion)

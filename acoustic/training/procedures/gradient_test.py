@@ -94,17 +94,19 @@ def check_elements(
         rng = np.random.default_rng((seed, crc32(node.name.encode())))
         chosen = rng.choice(gradient.size, min(num_samples, gradient.size), replace=False)
         floor = max(float(np.abs(gradient).max()) * 1e-4, 1e-12)
-        compared, num_kinks = [], 0
-        for place in zip(*np.unravel_index(chosen, gradient.shape)):
+        compared = []
+        num_kinks = 0
+        for index in zip(*np.unravel_index(chosen, gradient.shape)):
             direction = np.zeros(gradient.shape, order="F")
-            direction[place] = 1
-            computed, numeric = float(gradient[place]), checker.slope(node, direction)
+            direction[index] = 1
+            computed = float(gradient[index])
+            numeric = checker.slope(node, direction)
             scale = max(abs(computed), abs(numeric), floor)
             allowed = 10.0**-digits * scale
             if abs(computed - numeric) > allowed + rounding:
                 side = _slope_before_a_kink(checker, node, direction, computed, allowed, rounding)
                 numeric, num_kinks = (numeric, num_kinks) if side is None else (side, num_kinks + 1)
-            where = int(place[0]), int(place[1])
+            where = int(index[0]), int(index[1])
             compared.append((abs(computed - numeric) / scale, where, computed, numeric, float(rounding / scale)))
         worst = max(compared, key=lambda one: (not one[0] <= np.inf, one[0] - one[4]))
         results.append(ParameterCheck(node.name, gradient.shape, len(compared), *worst, num_kinks))
@@ -148,7 +150,10 @@ class GradientCheck:
     def __init__(self, engine: Engine, criterion: str, digits: int, log: Callable[[str], None]) -> None:
         if engine.backend.precision != "double":
             raise ModelError("gradientcheck=true with precision=float; expected precision=double")
-        self.engine, self.criterion, self.digits, self.log = engine, criterion, digits, log
+        self.engine = engine
+        self.criterion = criterion
+        self.digits = digits
+        self.log = log
 
     def __call__(self, matrices: Mapping[str, Any], **settings: Any) -> None:
         """Check a minibatch. Raises ModelError if computed and numeric derivatives differ."""

@@ -108,15 +108,16 @@ def grow(
     -------
     Network
     """
-    below: Network | None = None
+    previous: Network | None = None
     before = 0
     for smaller in smaller_networks(options):
         network = build(smaller)
-        if below is not None:
-            carry_over(below, before, network)
+        if previous is not None:
+            carry_over(previous, before, network)
         log(f"layer-wise: {smaller.num_hidden} of {options.num_hidden} hidden layers, layerSizes {smaller.sizes}")
-        below, before = train_stage(smaller.num_hidden, network), smaller.num_hidden
+        previous = train_stage(smaller.num_hidden, network)
+        before = smaller.num_hidden
     network = build(options)
-    if below is not None:
-        carry_over(below, before, network)
+    if previous is not None:
+        carry_over(previous, before, network)
     return network

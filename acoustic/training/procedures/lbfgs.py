@@ -62,18 +62,21 @@ def minimise(
         if not direction @ gradient < 0:
             pairs.clear()
             direction = -gradient
-        found = search.along(x, value, gradient, direction, 1.0 if pairs else first_length)
-        if found is None:
+        improvement = search.along(x, value, gradient, direction, 1.0 if pairs else first_length)
+        if improvement is None:
             if not pairs:
                 break
             pairs.clear()  # try again along the gradient itself
             continue
-        point, lower, slope = found
-        step, change = point - x, slope - gradient
+        point, lower, slope = improvement
+        step = point - x
+        change = slope - gradient
         if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             pairs.append((step, change))
         gained = value - lower
-        x, value, gradient = point, lower, slope
+        x = point
+        value = lower
+        gradient = slope
         if gained <= tolerance * max(abs(value), 1e-12):
             break
     return Minimum(search.best[1], search.best[0], search.evaluations)
@@ -81,7 +84,8 @@ def minimise(
 
 def _inverse_hessian_times(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the product of inverse Hessian and gradient from pairs (step, change of gradient). [algorithm 7.4]"""
-    q, factors = gradient.copy(), []
+    q = gradient.copy()
+    factors = []
     for step, change in reversed(pairs):
         factor = (step @ q) / (step @ change)
         factors.append(factor)
@@ -98,7 +102,8 @@ class _Search:
     """Counts the evaluations and keeps the best point."""
 
     def __init__(self, function: Function, max_evaluations: int) -> None:
-        self.function, self.max_evaluations = function, max_evaluations
+        self.function = function
+        self.max_evaluations = max_evaluations
         self.evaluations = 0
         self.best: tuple[float, np.ndarray] = (np.inf, np.zeros(0))
 
@@ -119,7 +124,9 @@ class _Search:
         self, x: np.ndarray, value: float, gradient: np.ndarray, direction: np.ndarray, length: float
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
         """Return point, value and gradient at a length that meets both conditions, else the best decrease, if any."""
-        slope, shortest, longest = direction @ gradient, 0.0, np.inf
+        slope = direction @ gradient
+        shortest = 0.0
+        longest = np.inf
         lower = None
         for _ in range(min(LONGEST_SEARCH, self.left)):
             point = x + length * direction

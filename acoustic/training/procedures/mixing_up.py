@@ -96,7 +96,8 @@ def mix_up(
     Povey, Zhang and Khudanpur (2015), appendix C.5.
     """
     layer = affine_layer(network, output or _compared(network))
-    weights, bias = network[layer.weights], network[layer.bias]
+    weights = network[layer.weights]
+    bias = network[layer.bias]
     if len(counts) != network.shapes[layer.total].rows:
         raise ModelError(
             f"{network[layer.total].where}: {network.shapes[layer.total].rows} classes; expected {len(counts)}, "
@@ -108,17 +109,17 @@ def mix_up(
     values = network.backend.to_host(weights.value)[rows]
     _replace(network, weights, values + noise * rng.standard_normal(values.shape))
     _replace(network, bias, network.backend.to_host(bias.value)[rows] - np.log(np.repeat(sizes, sizes))[:, None])
-    below = f"{layer.total}.SubClasses"
-    editing.rename(network, {layer.total: below})
+    sub_classes = f"{layer.total}.SubClasses"
+    editing.rename(network, {layer.total: sub_classes})
     editing.refresh_shapes(network)
-    users = editing.users(network, network[below])
-    parts = [part for part, names in network.special().items() if below in names]
-    node = network.add("LogSumGroups", layer.total, below, sizes=":".join(map(str, sizes)))
+    users = editing.users(network, network[sub_classes])
+    parts = [part for part, names in network.special().items() if sub_classes in names]
+    node = network.add("LogSumGroups", layer.total, sub_classes, sizes=":".join(map(str, sizes)))
     for user, index in users:
         user.operands[index] = node
     for part in parts:
         names = getattr(network, part)
-        names[names.index(below)] = node.name
+        names[names.index(sub_classes)] = node.name
     network.validate()
     return sizes
 
@@ -133,9 +134,9 @@ def _replace(network: Network, node: Node, value: np.ndarray) -> None:
 def _compared(network: Network) -> str:
     """Return the node that the first criterion compares with the labels."""
     for name in network.criteria[:1]:
-        others = [operand.name for operand in network[name].operands if operand.name not in network.labels]
-        if len(others) == 1:
-            return others[0]
+        compared = [operand.name for operand in network[name].operands if operand.name not in network.labels]
+        if len(compared) == 1:
+            return compared[0]
     raise ModelError("no criterion compares one output layer with labels; expected the name of the output layer")
 
 

@@ -59,7 +59,7 @@ def precompute(
 
 def _unknown_below(node: Node) -> bool:
     """Return whether the operands of a statistic depend on a statistic without a value."""
-    return any(below.is_precomputed and below.value is None for below in forward_order(node.operands))
+    return any(dependency.is_precomputed and dependency.value is None for dependency in forward_order(node.operands))
 
 
 def _sweep_once(

@@ -44,8 +44,11 @@ class Display:
         log: Log,
         progress: Progress,
     ):
-        self.options, self.log, self.progress = options, log, progress
-        self.epoch, self.total_frames = epoch, total_frames
+        self.options = options
+        self.log = log
+        self.progress = progress
+        self.epoch = epoch
+        self.total_frames = total_frames
         self.labels = {name: name for name in names}
         errors = [name for name in names if network[name].type_name == "ErrorPrediction"]
         if len(errors) == 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 from acoustic.training.evaluation import EvaluationTotals, figures_text
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
 
@@ -73,9 +74,9 @@ def append_history(path: str | Path, row: dict[str, Any], number: str = "epoch")
 def truncate_history(path: str | Path, epoch: int) -> None:
     """Drop the rows of the epochs after `epoch`, counted from 1."""
     rows = read_history(path)
-    kept = [row for row in rows if row["epoch"] <= epoch]
-    if len(kept) < len(rows):
-        _write_rows(path, kept)
+    earlier = [row for row in rows if row["epoch"] <= epoch]
+    if len(earlier) < len(rows):
+        _write_rows(path, earlier)
 
 
 def _write_rows(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -113,3 +114,32 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected a JSON object with an epoch") from fault
         rows.append(row)
     return rows
+
+
+def history_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = read_history(path)
+    figures: Figures = [("epochs", f"{len(rows)}, the last is {rows[-1]['epoch']}")]
+    for data in ("training", "validation"):
+        values = rows[-1].get(data)
+        if isinstance(values, dict) and all(isinstance(value, (int, float)) for value in values.values()):
+            try:
+                figures.append((data, ", ".join(f"{name} {value:.6g}" for name, value in values.items())))
+            except OverflowError as fault:  # an integer of hundreds of digits
+                raise FormatError(f"{path}: {data} ({fault}); expected errors and criteria") from fault
+    return figures
+
+
+def iterations_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = read_history(path)
+    last = rows[-1]
+    try:
+        figures: Figures = [("outer iterations", f"{len(rows)}, the last in epoch {last['epoch']}")]
+        figures += [("jobs", len(last["jobs"])), ("taken", last["taken"]), ("seconds of the last", last["seconds"])]
+        figures += [("training", ", ".join(f"{name} {value:.6g}" for name, value in last["training"].items()))]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise FormatError(
+            f"{path}: not a row of an outer iteration ({fault}); expected its jobs and figures"
+        ) from fault
+    return figures

@@ -28,7 +28,7 @@ def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
     with atomic_write(path) as file, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, format="png", dpi=dpi)
-    missing = {found[1]: "" for warning in caught if (found := MISSING_GLYPH.match(str(warning.message)))}
+    missing = {match[1]: "" for warning in caught if (match := MISSING_GLYPH.match(str(warning.message)))}
     for warning in caught:
         if not MISSING_GLYPH.match(str(warning.message)):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -34,7 +34,8 @@ class AdamW(Rule):
     ) -> None:
         count = scalars["updates"]
         rate = step.rate * step.num_frames
-        first, second = 1 - self.beta1**count, 1 - self.beta2**count
+        first = 1 - self.beta1**count
+        second = 1 - self.beta2**count
         # p' / (sqrt(q') + eps) = (p / first) / (sqrt(q) / sqrt(second) + eps)
         settings = AdamSettings(
             beta1=self.beta1,

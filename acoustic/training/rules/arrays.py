@@ -100,7 +100,8 @@ class ArrayRules:
 
         state: r, s and the signs of the last gradient.
         """
-        xp, (squares, steps, sign) = self.xp, state
+        xp = self.xp
+        squares, steps, sign = state
         self._prepare(weight, gradient, step)
         squares *= settings.gamma
         squares += (1 - settings.gamma) * gradient * gradient

@@ -45,7 +45,8 @@ class CompiledRules(ArrayRules):
         return []
 
     def momentum(self, weight: Any, gradient: Any, velocity: Any, step: Step, nesterov: bool = False) -> None:
-        matrices, rates = [weight, gradient, velocity], _singles((1 - step.momentum) * step.rate, step.momentum)
+        matrices = [weight, gradient, velocity]
+        rates = _singles((1 - step.momentum) * step.rate, step.momentum)
         if nesterov or step.l2 or step.shrink or step.limit < np.inf:
             penalty = _singles(step.limit, step.l2, step.shrink)
             self._elements(compiled_loops.regularised_momentum, matrices, *rates, *penalty, nesterov)
@@ -56,15 +57,17 @@ class CompiledRules(ArrayRules):
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
     ) -> None:
         numbers = _singles((1 - step.momentum) * step.rate, step.momentum, step.limit)
-        rows, whole = (frames(gradient), columns), (frames(weight), frames(velocity))
-        share_rows(self.team, compiled_loops.momentum_columns, rows, *whole, *numbers, nesterov)
+        rows = (frames(gradient), columns)
+        parameters = (frames(weight), frames(velocity))
+        share_rows(self.team, compiled_loops.momentum_columns, rows, *parameters, *numbers, nesterov)
 
     def adagrad_columns(
         self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
     ) -> None:
-        rows, limit = (frames(gradient), columns), np.float32(step.limit)
-        found = share_rows(self.team, compiled_loops.adagrad_columns, rows, frames(squares), limit)
-        rate = np.float32(step.rate / _mean(found) if normalise else step.rate)
+        rows = (frames(gradient), columns)
+        limit = np.float32(step.limit)
+        sums = share_rows(self.team, compiled_loops.adagrad_columns, rows, frames(squares), limit)
+        rate = np.float32(step.rate / _mean(sums) if normalise else step.rate)
         share_rows(self.team, compiled_loops.scaled_step_columns, rows, frames(weight), rate)
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
@@ -103,11 +106,13 @@ class CompiledRules(ArrayRules):
             self._elements(compiled_loops.shrink_all, [weight], np.float32(threshold))
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
-        words = [np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32)]
-        compiled_loops.add_noise(flat(weight), first, *words, deviation)
+        words = (np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32))
+        low, high, other_low, other_high = words
+        compiled_loops.add_noise(flat(weight), first, low, high, other_low, other_high, deviation)
 
 
-def _singles(*numbers: float) -> list[np.float32]:
+def _singles(*numbers: float) -> list[Any]:
+    """The numbers as np.float32, of which the loops are compiled."""
     return [np.float32(number) for number in numbers]
 
 

@@ -13,6 +13,8 @@ from numba import float32, float64, uint32
 from acoustic.kernels.compiled.elementwise_loops import hashed, inline, loop
 from acoustic.runtime.call_registry import real, table_calls, vector
 from acoustic.training.rules import arrays
+from acoustic.training.rules.arrays import AdamSettings, RmsSettings
+from readers.common.arrays import Array
 
 ZERO, ONE = float32(0), float32(1)
 FLOOR, RMS_FLOOR = float32(arrays.FLOOR), float32(arrays.RMS_FLOOR)
@@ -29,26 +31,26 @@ class Penalty(NamedTuple):
 
 
 @inline
-def prepared(gradient, weight, limit, l2):
+def prepared(gradient: float, weight: float, limit: float, l2: float) -> float:
     g = limit if gradient > limit else gradient
     g = -limit if g < -limit else g
     return g + l2 * weight
 
 
 @inline
-def shrunk(weight, shrink):
+def shrunk(weight: float, shrink: float) -> float:
     excess = abs(weight) - shrink
     return ZERO if excess < ZERO else np.copysign(excess, weight)
 
 
 @loop
-def shrink_all(weight, shrink):
+def shrink_all(weight: Array, shrink: float) -> None:
     for i in range(weight.shape[0]):
         weight[i] = shrunk(weight[i], shrink)
 
 
 @loop
-def momentum(weight, gradient, velocity, rate, decay):
+def momentum(weight: Array, gradient: Array, velocity: Array, rate: float, decay: float) -> None:
     for i in range(weight.shape[0]):
         step = decay * velocity[i] + rate * gradient[i]
         velocity[i] = step
@@ -56,7 +58,17 @@ def momentum(weight, gradient, velocity, rate, decay):
 
 
 @loop
-def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shrink, ahead):
+def regularised_momentum(
+    weight: Array,
+    gradient: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    limit: float,
+    l2: float,
+    shrink: float,
+    ahead: bool,
+) -> None:
     """Momentum with a clipped gradient, L2 and L1; ahead: Nesterov's step."""
     for i in range(weight.shape[0]):
         pull = rate * prepared(gradient[i], weight[i], limit, l2)
@@ -66,7 +78,9 @@ def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shr
 
 
 @loop
-def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
+def adagrad(
+    weight: Array, gradient: Array, squares: Array, rate: float, limit: float, l2: float, shrink: float
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)
         a = squares[i] + g * g
@@ -75,12 +89,13 @@ def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
 
 
 @loop
-def adagrad_block(weight, gradient, squares, limit, l2):
+def adagrad_block(weight: Array, gradient: Array, squares: Array, limit: float, l2: float) -> tuple[float, float]:
     """One block of adagrad_scale.
 
     Counted in single precision and with products: a conditional sum is not vectorised, and six times slower.
     """
-    total, counted = ZERO, ZERO
+    total = ZERO
+    counted = ZERO
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)
         a = squares[i] + g * g
@@ -94,9 +109,10 @@ def adagrad_block(weight, gradient, squares, limit, l2):
 
 
 @loop
-def adagrad_scale(weight, gradient, squares, limit, l2):
+def adagrad_scale(weight: Array, gradient: Array, squares: Array, limit: float, l2: float) -> tuple[float, float]:
     """Returns the sum of the factors where squares > 0, and the number of those elements."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for start in range(0, weight.shape[0], BLOCK):
         stop = start + BLOCK
         part, number = adagrad_block(weight[start:stop], gradient[start:stop], squares[start:stop], limit, l2)
@@ -106,11 +122,14 @@ def adagrad_scale(weight, gradient, squares, limit, l2):
 
 
 @inline
-def rms_step(g, squares, step, sign, settings):
+def rms_step(
+    g: float, squares: float, step: float, sign: float, settings: RmsSettings
+) -> tuple[float, float, float, float]:
     """Return the new average of squares, step and sign, and the factor of g."""
     r = settings.gamma * squares + (ONE - settings.gamma) * g * g
     new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
-    grown, fallen = step * settings.increase, step * settings.decrease
+    grown = step * settings.increase
+    fallen = step * settings.decrease
     grown = settings.largest if grown > settings.largest else grown
     fallen = settings.smallest if fallen < settings.smallest else fallen
     step = grown if new * sign > ZERO else fallen
@@ -118,7 +137,16 @@ def rms_step(g, squares, step, sign, settings):
 
 
 @loop
-def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
+def rmsprop(
+    weight: Array,
+    gradient: Array,
+    squares: Array,
+    steps: Array,
+    sign: Array,
+    rate: float,
+    penalty: Penalty,
+    settings: RmsSettings,
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         squares[i], steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
@@ -126,9 +154,12 @@ def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
 
 
 @loop
-def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
+def rmsprop_block(
+    weight: Array, gradient: Array, squares: Array, steps: Array, sign: Array, penalty: Penalty, settings: RmsSettings
+) -> tuple[float, float]:
     """One block of rmsprop_scale."""
-    total, counted = ZERO, ZERO
+    total = ZERO
+    counted = ZERO
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         r, steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
@@ -141,12 +172,19 @@ def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
 
 
 @loop
-def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
+def rmsprop_scale(
+    weight: Array, gradient: Array, squares: Array, steps: Array, sign: Array, penalty: Penalty, settings: RmsSettings
+) -> tuple[float, float]:
     """Returns as adagrad_scale."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for start in range(0, weight.shape[0], BLOCK):
         block = slice(start, start + BLOCK)
-        w, g, r, s, q = weight[block], gradient[block], squares[block], steps[block], sign[block]
+        w = weight[block]
+        g = gradient[block]
+        r = squares[block]
+        s = steps[block]
+        q = sign[block]
         part, number = rmsprop_block(w, g, r, s, q, penalty, settings)
         total += part
         counted += number
@@ -154,13 +192,24 @@ def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
 
 
 @loop
-def scaled_step(weight, gradient, rate, shrink):
+def scaled_step(weight: Array, gradient: Array, rate: float, shrink: float) -> None:
     for i in range(weight.shape[0]):
         weight[i] = shrunk(weight[i] - rate * gradient[i], shrink)
 
 
 @loop
-def fsadagrad(weight, gradient, squares, velocity, rate, decay, penalty, keep, forget, frames):
+def fsadagrad(
+    weight: Array,
+    gradient: Array,
+    squares: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    penalty: Penalty,
+    keep: float,
+    forget: float,
+    frames: float,
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         a = keep * squares[i] + forget * g * g
@@ -173,20 +222,31 @@ def fsadagrad(weight, gradient, squares, velocity, rate, decay, penalty, keep, f
 
 
 @loop
-def adamw(weight, gradient, mean, squares, scale, penalty, settings):
+def adamw(
+    weight: Array, gradient: Array, mean: Array, squares: Array, scale: float, penalty: Penalty, settings: AdamSettings
+) -> None:
     """One AdamW update; `scale` is 1 / frames."""
     for i in range(weight.shape[0]):
         w = weight[i]
         h = scale * prepared(gradient[i], w, penalty.limit, penalty.l2)
         p = settings.beta1 * mean[i] + settings.new1 * h
         q = settings.beta2 * squares[i] + settings.new2 * h * h
-        mean[i], squares[i] = p, q
+        mean[i] = p
+        squares[i] = q
         step = settings.rate * p / (np.sqrt(q) + settings.epsilon)
         weight[i] = shrunk(w - settings.decay * w - step, penalty.shrink)
 
 
 @loop
-def add_noise(weight, first, low, high, other_low, other_high, deviation):
+def add_noise(
+    weight: Array,
+    first: int,
+    low: np.uint32,
+    high: np.uint32,
+    other_low: np.uint32,
+    other_high: np.uint32,
+    deviation: float,
+) -> None:
     for i in range(weight.shape[0]):
         counter = uint32(first + i)
         radius = math.sqrt(-2 * math.log((float64(hashed(counter, low, high)) + 1) / 4294967296.0))
@@ -199,9 +259,20 @@ def add_noise(weight, first, low, high, other_low, other_high, deviation):
 
 
 @loop
-def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ahead):
+def momentum_columns(
+    gradient: Array,
+    columns: Array,
+    weight: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    limit: float,
+    ahead: bool,
+) -> None:
     for k in range(columns.shape[0]):
-        w, v, gradients = weight[columns[k]], velocity[columns[k]], gradient[k]
+        w = weight[columns[k]]
+        v = velocity[columns[k]]
+        gradients = gradient[k]
         for i in range(w.shape[0]):
             g = gradients[i]
             g = limit if g > limit else g
@@ -213,12 +284,15 @@ def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ah
 
 
 @loop
-def adagrad_columns(gradient, columns, squares, limit):
+def adagrad_columns(gradient: Array, columns: Array, squares: Array, limit: float) -> tuple[float, float]:
     """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
-    total, counted = 0.0, 0.0
+    total = 0.0
+    counted = 0.0
     for k in range(columns.shape[0]):
-        a, gradients = squares[columns[k]], gradient[k]
-        factors, numbers = ZERO, ZERO
+        a = squares[columns[k]]
+        gradients = gradient[k]
+        factors = ZERO
+        numbers = ZERO
         for i in range(a.shape[0]):
             g = gradients[i]
             g = limit if g > limit else g
@@ -227,18 +301,19 @@ def adagrad_columns(gradient, columns, squares, limit):
             a[i] = square
             factor = ONE / np.sqrt(square + FLOOR)
             gradients[i] = g * factor
-            there = ONE if square > ZERO else ZERO
-            factors += there * factor
-            numbers += there
+            counts = ONE if square > ZERO else ZERO
+            factors += counts * factor
+            numbers += counts
         total += factors
         counted += numbers
     return total, counted
 
 
 @loop
-def scaled_step_columns(gradient, columns, weight, rate):
+def scaled_step_columns(gradient: Array, columns: Array, weight: Array, rate: float) -> None:
     for k in range(columns.shape[0]):
-        w, gradients = weight[columns[k]], gradient[k]
+        w = weight[columns[k]]
+        gradients = gradient[k]
         for i in range(w.shape[0]):
             w[i] -= rate * gradients[i]
 

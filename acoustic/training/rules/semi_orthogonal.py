@@ -27,17 +27,19 @@ def constrain(xp: Any, weight: Any, norm: float) -> None:
     norm : float
         a, or negative.
     """
-    given = weight.astype("float64")
-    m = given.T if given.shape[0] > given.shape[1] else given
+    double_weight = weight.astype("float64")
+    m = double_weight.T if double_weight.shape[0] > double_weight.shape[1] else double_weight
     p = m @ m.T
-    trace, square = float(xp.trace(p)), float(xp.vdot(p, p))
+    trace = float(xp.trace(p))
+    square = float(xp.vdot(p, p))
     if not (0 < trace < math.inf and 0 < square < math.inf):
         return
-    speed, target = SPEED, norm * norm
+    speed = SPEED
+    target = norm * norm
     if norm < 0:
         target = square / trace
         ratio = square * len(p) / (trace * trace)
         speed *= 0.5 ** sum(ratio > limit for limit in SLOWER)
     p -= target * xp.eye(len(p))
     m -= (4 * speed / target) * (p @ m)
-    weight[...] = given
+    weight[...] = double_weight

@@ -66,8 +66,10 @@ class TrainingFiles:
     def __init__(
         self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False, keep_models: bool = True
     ):
-        self.model_path, self.max_epochs = Path(model_path), max_epochs
-        self.keep_checkpoints, self.keep_models = keep_checkpoints, keep_models
+        self.model_path = Path(model_path)
+        self.max_epochs = max_epochs
+        self.keep_checkpoints = keep_checkpoints
+        self.keep_models = keep_models
         self.history = Path(f"{model_path}.history.jsonl")
         self.plot = Path(f"{model_path}.png")
 
@@ -85,8 +87,8 @@ class TrainingFiles:
         directory = self.model_path.parent
         names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
         numbers = [name.removeprefix(f"{self.model_path.name}.").removesuffix(".ckp") for name in names]
-        found = {int(number) for number in numbers if number.isdecimal() and len(number) <= MOST_DIGITS}
-        return sorted({epoch for epoch in found if epoch < self.max_epochs} | {self.max_epochs}, reverse=True)
+        candidates = {int(number) for number in numbers if number.isdecimal() and len(number) <= MOST_DIGITS}
+        return sorted({epoch for epoch in candidates if epoch < self.max_epochs} | {self.max_epochs}, reverse=True)
 
     def newest_epoch(self) -> int | None:
         """Return the epoch to continue after, or None if there is no model.
@@ -94,7 +96,8 @@ class TrainingFiles:
         A model that is older than the model of the previous epoch was left by an earlier training and is ignored.
         """
         for epoch in self._epochs_with_files():
-            model, before = self.model(epoch), self.model(epoch - 1)
+            model = self.model(epoch)
+            before = self.model(epoch - 1)
             stale = epoch > 0 and model.exists() and before.exists() and _age(model) < _age(before)
             if model.exists() and not stale:
                 return epoch
@@ -142,7 +145,8 @@ class TrainingFiles:
 
     def remove(self) -> int:
         """Remove every model and checkpoint of the training, of any epoch, and return their number."""
-        directory, stem = self.model_path.parent, self.model_path.name
+        directory = self.model_path.parent
+        stem = self.model_path.name
         removed = 0
         for path in sorted(directory.glob("*")) if directory.is_dir() else []:
             number = path.name.removesuffix(".ckp").removeprefix(stem)
@@ -163,8 +167,8 @@ class TrainingFiles:
             return None
         tensors, state = load_tensors(path)
         if state.get("format") != FORMAT or state.get("version") != VERSION:
-            found = f"{state.get('format')!r} version {state.get('version')!r}"
-            raise ModelError(f"{path}: {found}; expected {FORMAT!r} version {VERSION}")
+            version_text = f"{state.get('format')!r} version {state.get('version')!r}"
+            raise ModelError(f"{path}: {version_text}; expected {FORMAT!r} version {VERSION}")
         epoch, total_samples = (state.get(name, -1) for name in ("epoch", "total_samples"))
         if not all(isinstance(value, int) and value >= 0 for value in (epoch, total_samples)):
             counters = [state.get(name) for name in ("epoch", "total_samples")]
@@ -194,13 +198,14 @@ class TrainingFiles:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint without a model."""
-        epoch, samples = checkpoint.epoch, checkpoint.total_samples
+        epoch = checkpoint.epoch
+        samples = checkpoint.total_samples
         metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": samples}
         save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
 
     def discard_after(self, epoch: int) -> None:
         """Remove models and checkpoints of later epochs, the latest first, so that the newest one is always whole."""
-        for later in (one for one in self._epochs_with_files() if one > epoch):
+        for later in (saved for saved in self._epochs_with_files() if saved > epoch):
             self.model(later).unlink(missing_ok=True)
             self.checkpoint(later).unlink(missing_ok=True)
 

@@ -34,7 +34,8 @@ class Snapshot:
         Raises ModelError if model or checkpoint are missing or belong to another network.
         """
         try:
-            model, checkpoint = files.load(epoch), files.load_checkpoint(epoch)
+            model = files.load(epoch)
+            checkpoint = files.load_checkpoint(epoch)
         except FileNotFoundError as fault:
             raise ModelError(f"{fault.filename}: missing; expected the model that training may return to") from fault
         if checkpoint is None and epoch:
@@ -55,7 +56,7 @@ class Snapshot:
         """Write the copies back into the matrices of network and updater."""
         for name, value in self.values.items():
             network[name].assign(network.backend.asarray(value))
-        mine = updater.tensors()
+        current = updater.tensors()
         for name, matrix in self.tensors.items():
-            mine[name][...] = matrix
+            current[name][...] = matrix
         updater.scalars = dict(self.scalars)

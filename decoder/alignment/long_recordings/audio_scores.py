@@ -47,7 +47,8 @@ class AudioScores:
         compute: Callable[[np.ndarray, float], np.ndarray] | None = None,
     ):
         compute = compute or (lambda samples, rate: extract(samples, config, rate))
-        self._scorer, self._step = scorer, scorer.subsampling
+        self._scorer = scorer
+        self._step = scorer.subsampling
         self.period = frame_period(config, rate) * self._step
         hop = round(frame_period(config, rate) * rate / TICKS_PER_SECOND)
         window = round(config.window_size * rate / TICKS_PER_SECOND)
@@ -68,8 +69,8 @@ class AudioScores:
         """Return the scores (K, last - first) of frames of the search first to last - 1."""
         beside = -(-(self._scorer.window // 2) // self._step)
         begin, end = max(first - beside, 0), min(last + beside, self.num_frames)
-        found = self._scorer.score(self._features[:, begin * self._step : end * self._step])
-        return found[:, first - begin : last - begin]
+        scores = self._scorer.score(self._features[:, begin * self._step : end * self._step])
+        return scores[:, first - begin : last - begin]
 
 
 def _quietness(samples: np.ndarray, num_frames: int, hop: int) -> np.ndarray:

@@ -67,8 +67,8 @@ class BiasedDecoders:
         if missing:
             names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
             raise GraphError(f"transcript: words not in the dictionary: {names}; expected words of the dictionary")
-        known = set(self.vocabulary)
-        entries = [entry._replace(output=None) for entry in graphs.dictionary if entry.word in known]
+        vocabulary = set(self.vocabulary)
+        entries = [entry._replace(output=None) for entry in graphs.dictionary if entry.word in vocabulary]
         self.fillers = [entry.word for entry in fillers]
         self.graphs = TranscriptGraphs(
             graphs.models,
@@ -98,7 +98,8 @@ class BiasedDecoders:
 
     def _compile(self, model: Arpa) -> DecodingGraph:
         graphs = self.graphs
-        models, options = graphs.models, graphs.options
+        models = graphs.models
+        options = graphs.options
         entries = graphs.dictionary or ()
         dictionary = [entry._replace(word=LABEL + entry.word, output=entry.word) for entry in entries]
         if graphs.context or models.topology:

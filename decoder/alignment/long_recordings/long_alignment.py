@@ -2,9 +2,9 @@
 
 1. The recording is recognised piece by piece with a language model biased to the transcript (biased_decoder.py).
 2. The recognised words are matched with the transcript; runs of equal words are anchors.
-3. Where the words still differ, the transcript's are kept if they fit the audio almost as well (damage.py).
+3. Where the words still differ, the transcript's are kept if they fit the audio almost as well (transcript_errors.py).
 4. All words are aligned exactly, in windows that end at pauses (windows.py).  Words that fit the audio badly are
-   recognised again without the transcript (opinion.py).
+   recognised again without the transcript (second_pass.py).
 
 References
 ----------
@@ -19,11 +19,11 @@ import numpy as np
 
 from decoder.alignment.aligner import Aligner
 from decoder.alignment.long_recordings.biased_decoder import BiasedDecoders, competing_words
-from decoder.alignment.long_recordings.damage import judge
-from decoder.alignment.long_recordings.opinion import SecondOpinion
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
+from decoder.alignment.long_recordings.second_pass import SecondPass
 from decoder.alignment.long_recordings.sources import ScoreSource
+from decoder.alignment.long_recordings.transcript_errors import judge
 from decoder.alignment.long_recordings.windows import align_windows
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.scoring.matching import matching_words
@@ -84,17 +84,19 @@ def align_long(
     Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alignment of very long audio segments,
     ICSLP 1998.
     """
-    transcript, options, search = list(transcript), options or LongOptions(), search or SearchOptions()
+    transcript = list(transcript)
+    options = options or LongOptions()
+    search = search or SearchOptions()
     if not transcript or not source.num_frames:
         raise ConfigError("alignment of a long recording: no words or no frames; expected both")
     decoders = BiasedDecoders(graphs, [*transcript, *competing_words(graphs, competitors)], search, options)
     aligner = Aligner(decoders.graphs, search.acweight or 1.0)
     heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
     names = [word.text for word in heard]
-    found = trusted(transcript, names, matching_words(transcript, names), options.anchor)
-    items = judge(source, aligner, transcript, heard, found, options, threads)
-    opinion = SecondOpinion(decoders.neutral(), aligner, options)
-    return align_windows(source, aligner, opinion, transcript, items, threads)
+    matches = trusted(transcript, names, matching_words(transcript, names), options.anchor)
+    items = judge(source, aligner, transcript, heard, matches, options, threads)
+    second_pass = SecondPass(decoders.neutral(), aligner, options)
+    return align_windows(source, aligner, second_pass, transcript, items, threads)
 
 
 def _recognise(
@@ -141,9 +143,11 @@ def trusted(transcript: Sequence[str], heard: Sequence[str], found: np.ndarray, 
             continue
         result[i + 1 : k] = -1
         while i + 1 < k and h + 1 < j and transcript[i + 1] == heard[h + 1]:
-            i, h = i + 1, h + 1
+            i += 1
+            h += 1
             result[i] = h
         while k - 1 > i and j - 1 > h and transcript[k - 1] == heard[j - 1]:
-            k, j = k - 1, j - 1
+            k -= 1
+            j -= 1
             result[k] = j
     return result

@@ -41,7 +41,10 @@ class ArrayScores:
     """
 
     def __init__(self, scores: np.ndarray, pieces: list[tuple[int, int]], period: int = 100_000):
-        self._scores, self.pieces, self.num_frames, self.period = scores, pieces, scores.shape[1], period
+        self._scores = scores
+        self.pieces = pieces
+        self.num_frames = scores.shape[1]
+        self.period = period
 
     def scores(self, first: int, last: int) -> np.ndarray:
         """Return the scores of frames first to last - 1."""
@@ -64,10 +67,12 @@ def divide(quiet: np.ndarray, shortest: int, longest: int) -> list[tuple[int, in
         First and last frame, end exclusive, of pieces that cover all frames.  The last one may be shorter.
     """
     total = np.concatenate([[0.0], np.cumsum(np.asarray(quiet, np.float64))])
-    frames, half = np.arange(len(quiet)), PAUSE // 2
+    frames = np.arange(len(quiet))
+    half = PAUSE // 2
     low, high = np.maximum(frames - half, 0), np.minimum(frames + half, len(quiet))
     mean = (total[high] - total[low]) / np.maximum(high - low, 1)
-    pieces, first = [], 0
+    pieces = []
+    first = 0
     while len(quiet) - first > longest:
         cut = first + shortest + int(np.argmax(mean[first + shortest : first + longest]))
         pieces.append((first, cut))

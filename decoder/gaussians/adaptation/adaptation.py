@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from decoder.gaussians.adaptation.shards import Projection
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError, ModelError
-from readers.tables.tensor_file import load_tensors, save_tensors
+from readers.tables.tensor_file import load_tensors
 
 FORMAT, VERSION = "argonaut-fmllr", 1
 MOST_DIM = 1 << 15  # values of a frame, which HTK counts in 16 bits
@@ -52,8 +52,8 @@ class Adaptation:
     history: tuple[dict[str, Any], ...] = ()
     complete: bool = False
 
-    def save(self, path: Path, inputs: Mapping[str, str]) -> None:
-        """Write all of it; inputs: checksums of what it depends on, by names for messages."""
+    def parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return arrays and metadata, for a file."""
         arrays = {"matrix": self.projection.matrix, "prior": self.prior}
         for name, models in (("adapted", self.models), ("independent", self.independent)):
             for part in ("first", "weights", "means", "variances"):
@@ -64,17 +64,20 @@ class Adaptation:
         form = {"splice": self.projection.splice, "kind": self.projection.kind}
         form |= {"period": self.projection.period, "dim": self.projection.dim}
         form["features"] = self.projection.record.as_json()
-        metadata = {"format": FORMAT, "version": VERSION, "inputs": dict(inputs), "history": list(self.history)}
-        metadata |= {"states": list(self.models.states), "speakers": names, "form": form, "complete": self.complete}
-        metadata["counts"] = dict(self.counts)
-        save_tensors(path, arrays, metadata)
+        metadata = {"states": list(self.models.states), "speakers": names, "form": form, "complete": self.complete}
+        return arrays, metadata | {"counts": dict(self.counts)}
 
     @classmethod
-    def load(cls, path: Path) -> tuple["Adaptation", dict[str, str]]:
-        """Read what `save` wrote, and the inputs.  Raises FormatError or ModelError for other and damaged files."""
+    def load(cls, path: Path) -> Self:
+        """Read a file of `argonaut fmllr train`.  Raises FormatError or ModelError for other and damaged files."""
         arrays, metadata = load_tensors(path)
         if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
             raise FormatError(f"{path}: not a file of `argonaut fmllr train` of this version")
+        return cls.of_parts(arrays, metadata, path)
+
+    @classmethod
+    def of_parts(cls, arrays: dict[str, np.ndarray], metadata: dict[str, Any], path: Path) -> Self:
+        """Return what `parts` gave; errors as those of `load`."""
         try:
             wrong = [
                 name for name, array in arrays.items() if array.dtype.kind != ("i" if name.endswith("first") else "f")
@@ -106,12 +109,11 @@ class Adaptation:
             )
             if not sizes_fit:
                 raise FormatError(f"{path}: arrays of other sizes or values; expected a file of `argonaut fmllr train`")
-            found = cls(
+            return cls(
                 projection, models[0], models[1], dict(zip(names, np.ascontiguousarray(transforms))),
                 {str(name): float(count) for name, count in metadata["counts"].items()}, np.ascontiguousarray(prior),
                 tuple(map(dict, metadata["history"])), bool(metadata["complete"]),
             )  # fmt: skip
-            return found, dict(metadata["inputs"])
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             reason = " ".join(str(fault).split()) or type(fault).__name__
             raise ModelError(f"{path}: {reason}; expected a file of `argonaut fmllr train`") from fault

@@ -91,7 +91,7 @@ def train_fmllr(
             row = adaptation.history[-1]
             value = row["log_likelihood_per_frame"]
             likelihood = "" if value is None else f", {value:.4f} per frame"
-            counts = f"pass {row['pass']} of {len(training.steps)}: {row['kind']}, {row['gaussians']} Gaussians"
+            counts = f"pass {row['pass']} of {len(training.schedule)}: {row['kind']}, {row['gaussians']} Gaussians"
             log(counts + likelihood)
 
         try:
@@ -191,7 +191,7 @@ def _load(options: FmllrApplyOptions, model: Path) -> Adaptation:
     """Return the transforms of a training.  Raises ConfigError or FormatError if they do not serve."""
     if not model.exists():
         raise ConfigError(f"{options.model}: no {MODEL}; expected a directory that `argonaut fmllr train` wrote")
-    adaptation, _ = Adaptation.load(model)
+    adaptation = Adaptation.load(model)
     if not adaptation.complete:
         raise FormatError(f"{model}: the training is not complete; expected that `argonaut fmllr train` is run again")
     if options.speakers and not adaptation.prior.size:

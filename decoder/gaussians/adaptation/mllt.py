@@ -10,33 +10,15 @@ import numpy as np
 ITERATIONS = 20
 
 
-def objective(matrix: np.ndarray, statistics: np.ndarray, count: float) -> float:
-    """The auxiliary function of a transform per frame: `ln |det A| - sum_i a_i G_i a_i' / 2 n`.
-
-    Parameters
-    ----------
-    matrix : (d, d) float64
-        A, with rows a_i.
-    statistics : (d, d, d) float64
-        G_i, symmetric: sums of (x - mean)(x - mean)' / variance[i].
-    count : float
-        Number n of frames.
-
-    Returns
-    -------
-    float
-    """
-    quadratic = np.einsum("ij,ijk,ik->", matrix, statistics, matrix)
-    return float(np.linalg.slogdet(matrix)[1] - quadratic / (2 * count))
-
-
 def estimate_mllt(statistics: np.ndarray, count: float, iterations: int = ITERATIONS) -> np.ndarray:
     """The transform of greatest auxiliary function, row by row, beginning with the unit matrix.
 
+    The function of a transform A with rows a_i is, for each of n frames, `ln |det A| - sum_i a_i G_i a_i' / 2 n`.
+
     Parameters
     ----------
     statistics : (d, d, d) float64
-        See `objective`.
+        G_i, symmetric: sums of (x - mean)(x - mean)' / variance[i].
     count : float
         Number of frames.
     iterations : int

@@ -14,12 +14,14 @@ from decoder.gaussians.adaptation.fmllr import FmllrSums
 from decoder.gaussians.adaptation.kernels import add_fmllr, add_gaussians, add_mllt, posteriors, product
 from decoder.gaussians.adaptation.lda import LdaSums
 from decoder.gaussians.models import GaussianModels, mixture_arrays
-from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES, read_features
+from decoder.gaussians.shards import LEAST_SHARE, SHARD_FRAMES, SHARD_UTTERANCES
 from decoder.gaussians.statistics import Accumulator
 from readers.common.faults import loss_reason
+from readers.common.jobs.durations import divided
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, FormatError, ShapeError
+from readers.htk.parameter_file import read_features, unlike
 
 
 class AlignedUtterance(NamedTuple):
@@ -100,12 +102,9 @@ class Projection:
         FormatError for features that were computed in another way.
         """
         features, kind, period = read_features(utterance)
-        found = kind, len(features), period
-        if found != self.form:
-            here, there = (
-                f"{kind} of {dim} values every {time / 10_000:g} ms" for kind, dim, time in (found, self.form)
-            )
-            raise ShapeError(f"{utterance.path}: {here}; expected {there}")
+        form = kind, len(features), period
+        if form != self.form:
+            raise ShapeError(f"{utterance.path}: {unlike(form, self.form)}")
         record = SideFiles().record(utterance.path, kind, period)
         if fault := record.mismatch(utterance.path, self.record, "with which the transforms were trained"):
             raise FormatError(fault)
@@ -125,33 +124,20 @@ def transformed(frames: np.ndarray, transform: np.ndarray | None) -> np.ndarray:
     return np.ascontiguousarray(moved.T)
 
 
-@dataclass(frozen=True)
-class AlignedShard:
-    """Some utterances."""
-
-    number: int
-    utterances: tuple[AlignedUtterance, ...]
+AlignedShard = list[AlignedUtterance]
 
 
 def aligned_shards(utterances: Iterable[AlignedUtterance]) -> Iterator[AlignedShard]:
     """Divide utterances into shards; those of a speaker follow each other."""
-    part: list[AlignedUtterance] = []
-    frames = number = 0
     order: dict[str, int] = {}
-    for utterance in sorted(utterances, key=lambda one: order.setdefault(one.speaker, len(order))):
-        part.append(utterance)
-        frames += utterance.num_frames
-        if frames >= SHARD_FRAMES or len(part) >= SHARD_UTTERANCES:
-            yield AlignedShard(number, tuple(part))
-            part, frames, number = [], 0, number + 1
-    if part:
-        yield AlignedShard(number, tuple(part))
+    by_speaker = sorted(utterances, key=lambda one: order.setdefault(one.speaker, len(order)))
+    return divided(((one, one.num_frames) for one in by_speaker), SHARD_FRAMES, SHARD_UTTERANCES)
 
 
 def lda_sums(shard: AlignedShard, projection: Projection, num_states: int) -> LdaSums:
     """The sums of a shard's spliced frames; utterances that cannot be used are listed as failures."""
     sums = LdaSums.empty(num_states, len(projection.matrix))
-    for utterance in shard.utterances:
+    for utterance in shard:
         try:
             sums.add_frames(projection.read(utterance), np.repeat(utterance.states, utterance.lengths))
         except (ArgonautError, OSError) as fault:
@@ -187,22 +173,23 @@ def gaussian_sums(
     transforms: Mapping[str, np.ndarray],
     models: GaussianModels,
     with_mllt: bool,
-) -> tuple[Accumulator, np.ndarray | None]:
-    """The sums of a shard for the Gaussians and, if asked for, for MLLT (d, d, d), lower triangles.
+) -> Accumulator:
+    """The sums of a shard for the Gaussians and, if asked for, for MLLT.
 
     Raises the errors of the utterances, which have been read before.
     """
     shape = models.means.shape
-    sums = Accumulator(np.zeros(shape[0]), np.zeros(shape), np.zeros(shape), np.zeros(0), np.zeros(0), np.zeros(0))
-    statistics = np.zeros((shape[1], shape[1], shape[1])) if with_mllt else None
-    for utterance in shard.utterances:
+    sums = Accumulator(np.zeros(shape[0]), np.zeros(shape), np.zeros(shape))
+    if with_mllt:
+        sums.mllt = np.zeros((shape[1], shape[1], shape[1]))
+    for utterance in shard:
         _, moved, visits, log_likelihood = _visits(utterance, projection, transforms.get(utterance.speaker), models)
         add_gaussians(moved, *visits, sums.occupancy, sums.total, sums.square)
-        if statistics is not None:
-            add_mllt(moved, *visits, mixture_arrays(models), statistics)
+        if with_mllt:
+            add_mllt(moved, *visits, mixture_arrays(models), sums.mllt)
         sums.log_likelihood += log_likelihood
         sums.frames += len(moved)
-    return sums, statistics
+    return sums
 
 
 @dataclass
@@ -238,7 +225,7 @@ def fmllr_sums(
     Posterior probabilities are those after the transforms so far.
     """
     result = SpeakerSums({}, 0.0, 0, [])
-    for utterance in shard.utterances:
+    for utterance in shard:
         try:
             found = _visits(utterance, projection, transforms.get(utterance.speaker), models)
         except (ArgonautError, OSError) as fault:

@@ -9,8 +9,7 @@ References
 Gales 1998 and 1999, see fmllr.py and mllt.py.  Povey et al., The Kaldi speech recognition toolkit, ASRU 2011.
 """
 
-import hashlib
-import json
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from decoder.gaussians.adaptation.adaptation import Adaptation
+from decoder.gaussians.adaptation.adaptation import FORMAT, VERSION, Adaptation
 from decoder.gaussians.adaptation.lda import LdaSums, estimate_lda
 from decoder.gaussians.adaptation.mllt import estimate_mllt
 from decoder.gaussians.adaptation.options import AdaptationOptions
@@ -33,18 +32,18 @@ from decoder.gaussians.adaptation.shards import (
 )
 from decoder.gaussians.adaptation.speakers import mean_prior, speaker_transforms
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.shards import read_features
 from decoder.gaussians.statistics import Accumulator, estimate_gaussians, growth, split, state_occupancy, targets
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind
+from readers.htk.parameter_file import HAS_A, HAS_D, HAS_N, HAS_T, parse_kind, read_features
+from readers.tables.passes import PassTraining, file_mark
 
 LDA, GAUSSIANS, MLLT, FMLLR = "lda", "gaussians", "mllt", "fmllr"  # kinds of passes
 
 
-class AdaptationTraining:
+class AdaptationTraining(PassTraining[Adaptation]):
     """Trains transforms and Gaussians.
 
     Parameters
@@ -60,6 +59,8 @@ class AdaptationTraining:
     report : RunReport
         Receives the utterances that cannot be used.
     """
+
+    state_format = FORMAT, VERSION
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class AdaptationTraining:
         raise FormatError(f"{first.path}: changed while it was read")
 
     @property
-    def steps(self) -> list[tuple[str, int]]:
+    def schedule(self) -> list[tuple[str, int]]:
         """Kind of each pass and number of Gaussians in it."""
         counts = growth(len(self.states), max(self.options.gaussians, len(self.states)))
         steps = [(LDA, counts[0])]
@@ -111,11 +112,7 @@ class AdaptationTraining:
 
     def begin(self, progress: Progress | None = None) -> Adaptation:
         """LDA, and one Gaussian per state."""
-        sums = LdaSums.empty(len(self.states), len(self.spliced.matrix))
-        for number, part in enumerate(self.runner.results(lda_sums, self.shards, self.spliced, len(self.states)), 1):
-            sums.add(part)
-            if progress:
-                progress(number, len(self.shards))
+        sums: LdaSums = self.sums_of(lda_sums, progress, self.spliced, len(self.states))
         if not sums.count.any():
             raise FormatError(f"{sums.failures[0][0]}: {sums.failures[0][1]} (nor can any other utterance be used)")
         matrix = estimate_lda(sums, self.options.dim)
@@ -136,7 +133,7 @@ class AdaptationTraining:
         """One pass over the data, and what follows from it."""
         if training is None:
             return self.begin(progress)
-        number, steps = len(training.history), self.steps
+        number, steps = len(training.history), self.schedule
         kind, _ = steps[number]
         complete = number + 1 == len(steps)
         if kind == FMLLR:
@@ -149,24 +146,11 @@ class AdaptationTraining:
     ) -> Adaptation:
         models, projection = training.models, training.projection
         arguments = (projection, training.transforms, models, with_mllt)
-        sums: Accumulator | None = None
-        statistics: np.ndarray | None = None
-        for number, (part, more) in enumerate(
-            self.runner.results(gaussian_sums, self.used_shards(training), *arguments)
-        ):
-            if sums is None:
-                sums, statistics = part, more
-            else:
-                sums.add(part)
-                if statistics is not None:
-                    statistics += more
-            if progress:
-                progress(number + 1, len(self.shards))
-        assert sums is not None  # there are shards
+        sums: Accumulator = self.sums_of(gaussian_sums, progress, *arguments, shards=self.used_shards(training))
         new = estimate_gaussians(models, sums, np.full(models.dim, self.options.variance_floor))
         row = self._row(training, MLLT if with_mllt else GAUSSIANS, sums.log_likelihood, sums.frames)
-        if statistics is not None:
-            lower = np.tril(statistics)
+        if with_mllt:
+            lower = np.tril(sums.mllt)
             turn = estimate_mllt(lower + np.tril(lower, -1).transpose(0, 2, 1), float(sums.frames))
             row["log_determinant"] = float(np.linalg.slogdet(turn)[1])
             projection = replace(projection, matrix=turn @ projection.matrix)
@@ -206,17 +190,13 @@ class AdaptationTraining:
         failed = {name for name, _ in training.history[0]["failures"]}
         return list(aligned_shards(one for one in self.utterances if one.name not in failed)) if failed else self.shards
 
-    @cached_property
-    def inputs(self) -> dict[str, str]:
-        """What the result depends on, as checksums by a name for messages."""
+    def contents(self) -> dict[str, Any]:
+        """What the result depends on."""
         files = []
         for one in self.utterances:
-            try:
-                found = Path(one.path).stat()
-            except OSError:
-                continue
-            files.append((one.name, one.start, one.end, found.st_size, found.st_mtime_ns))
-        contents = {
+            with contextlib.suppress(OSError):
+                files.append((one.name, one.start, one.end, *file_mark(one.path)))
+        return {
             "settings": asdict(self.options),
             "alignment": [
                 self.states,
@@ -226,50 +206,20 @@ class AdaptationTraining:
             "speakers": [(one.name, one.speaker) for one in self.utterances],
             "features": files,
         }
-        return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in contents.items()}
 
-    def restore(self, path: Path, log: Log) -> Adaptation | None:
-        """What an earlier run has stored; None, if there is nothing or if it is of other inputs."""
-        if not path.exists():
-            return None
-        try:
-            training, before = Adaptation.load(path)
-        except ArgonautError as fault:
-            log(f"{' '.join(str(fault).split())}; starting again")
-            return None
-        changed = [name for name in self.inputs if before.get(name) != self.inputs[name]]
-        if changed:
-            log(f"{path}: {' and '.join(changed)} changed since; starting again")
-            return None
-        return training
+    def parts_of(self, training: Adaptation) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and metadata of the result so far."""
+        return training.parts()
+
+    def state_of(self, arrays: dict[str, Any], metadata: dict[str, Any], path: Path) -> Adaptation:
+        """The result so far that a file holds."""
+        return Adaptation.of_parts(arrays, metadata, path)
 
     def train(
         self, path: Path, log: Log, after: Callable[[Adaptation], None], progress: Progress | None = None
     ) -> Adaptation:
-        """All passes; the result so far is stored after each of them, and a run that was stopped goes on from there.
-
-        Parameters
-        ----------
-        path : Path
-            File of the result.
-        log : callable
-            Receives lines about earlier results.
-        after : callable
-            after(training) is called when a pass is stored.
-        progress : callable, optional
-            progress(done, total) counts parts of the data.
-
-        Returns
-        -------
-        Adaptation
-        """
-        training = self.restore(path, log)
-        if training is not None:
-            log(f"{len(training.history)} of {len(self.steps)} passes are done; going on")
-        while training is None or not training.complete:
-            training = self.next_pass(training, progress)
-            training.save(path, self.inputs)
-            after(training)
+        """All passes, see `PassTraining.train`; then the report receives what became of the utterances."""
+        training = super().train(path, log, after, progress)
         for name, reason in training.history[0]["failures"]:
             self.report.fail(name, reason)
         self.report.done(len(self.utterances) - len(training.history[0]["failures"]))

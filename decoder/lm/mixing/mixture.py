@@ -78,8 +78,8 @@ def estimate_with_classes(
     sentences = [list(sentence) for sentence in sentences]
     words = estimate(sentences, order, method, vocabulary, unknown)
     if unknown:
-        known = set(words.vocabulary)
-        sentences = [[word if word in known else unknown for word in sentence] for sentence in sentences]
+        listed = set(words.vocabulary)
+        sentences = [[word if word in listed else unknown for word in sentence] for sentence in sentences]
     if isinstance(classes, int):
         classes = find_classes(sentences, classes, words.vocabulary)
     else:
@@ -171,9 +171,9 @@ def _with_one_unknown(models: Sequence[Arpa]) -> list[Arpa]:
 def _over(model: Arpa, vocabulary: Sequence[str]) -> Arpa:
     """A model over a larger vocabulary, whose new words share the probability of the unknown word."""
     ids = {word: i for i, word in enumerate(vocabulary)}
-    own = np.array([ids[word] for word in model.vocabulary], np.int32)
-    orders = [ArpaOrder(own[order.words], order.logprob, order.backoff) for order in model.orders]
-    new = np.setdiff1d(np.arange(len(vocabulary), dtype=np.int32), own)
+    numbers = np.array([ids[word] for word in model.vocabulary], np.int32)
+    orders = [ArpaOrder(numbers[order.words], order.logprob, order.backoff) for order in model.orders]
+    new = np.setdiff1d(np.arange(len(vocabulary), dtype=np.int32), numbers)
     unigrams = orders[0]
     logprob = unigrams.logprob.copy()
     share = np.full(len(new), IMPOSSIBLE_LOG10)

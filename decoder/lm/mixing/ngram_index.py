@@ -66,9 +66,9 @@ def backoff_weights(
     prefix (n,): the history of each n-gram; probability, lower (n,): of its last word after this history and after the
     shorter one.
     """
-    left = np.maximum(1.0 - np.bincount(prefix, weights=probability, minlength=num_histories), 0.0)
+    mass_left = np.maximum(1.0 - np.bincount(prefix, weights=probability, minlength=num_histories), 0.0)
     lower_left = 1.0 - np.bincount(prefix, weights=lower, minlength=num_histories)
     listed = np.bincount(prefix, minlength=num_histories)
     # Where every word is listed, both are rounding errors and the weight is not used.
     usable = (listed > 0) & (lower_left > 1e-6)
-    return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)
+    return np.divide(mass_left, lower_left, out=np.ones(num_histories), where=usable)

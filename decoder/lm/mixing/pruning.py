@@ -46,7 +46,7 @@ def prune(model: Arpa, threshold: float) -> Arpa:
     if [len(rows) for rows in index.rows] != [len(order) for order in model.orders]:
         raise GraphError("pruning: a model that lacks the prefix or suffix of an n-gram; expected one without gaps")
     places = [index.find(order.words) for order in model.orders]
-    probability = [_sorted(10.0**order.logprob, place) for order, place in zip(model.orders, places)]
+    probability = [_sorted(10.0**order.logprob, rank) for order, rank in zip(model.orders, places)]
     probability = [np.where(p > 10.0**IMPOSSIBLE_LOG10, p, 0.0) for p in probability]
     history = _history_probabilities(index, probability, model.vocabulary)
     listed = [np.ones(len(rows), bool) for rows in index.rows]
@@ -86,21 +86,21 @@ def _changes(prefix: npt.NDArray[np.int64], probability: Numbers, lower: Numbers
     prefix (n,): rows of the histories; probability, lower (n,): of the last word after its history and after the
     shorter one; history: P(h) of each history.
     """
-    left = _what_is_left(np.bincount(prefix, probability, len(history)).astype(np.float64, copy=False))
+    mass_left = _what_is_left(np.bincount(prefix, probability, len(history)).astype(np.float64, copy=False))
     lower_left = _what_is_left(np.bincount(prefix, lower, len(history)).astype(np.float64, copy=False))
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.log(left[prefix]) - np.log(lower_left[prefix])
-        new_weight = np.log(left[prefix] + probability) - np.log(lower_left[prefix] + lower)
+        weight = np.log(mass_left[prefix]) - np.log(lower_left[prefix])
+        new_weight = np.log(mass_left[prefix] + probability) - np.log(lower_left[prefix] + lower)
         word = np.where(probability > 0, probability * (np.log(probability) - np.log(lower) - new_weight), 0.0)
-        others = np.where(left[prefix] > 0, left[prefix] * (weight - new_weight), 0.0)
-        change = history[prefix] * (word + others)
+        other_words = np.where(mass_left[prefix] > 0, mass_left[prefix] * (weight - new_weight), 0.0)
+        change = history[prefix] * (word + other_words)
     return np.where(np.isfinite(change), change, np.inf)  # a word that backing off cannot predict stays
 
 
 def _what_is_left(listed: Numbers) -> Numbers:
     """Return 1 minus sums of probabilities, 0 where the difference is only rounding."""
-    left = 1.0 - listed
-    return np.where(left > 1e-9, left, 0.0)
+    mass_left = 1.0 - listed
+    return np.where(mass_left > 1e-9, mass_left, 0.0)
 
 
 def _listed_model(

@@ -70,10 +70,12 @@ def calibrate(options: CalibrateOptions, *, progress: Progress = silent) -> Cali
     """
     if options.output is not None:
         require_writable(options.output, [options.words, options.test])
-    audio, report = _audio_of(options), RunReport("files")
+    audio = _audio_of(options)
+    report = RunReport("files")
     with using_cores(options.threads or available_cores()):
         recognizer = Recognizer.load(options.bundle)
-        given, recognizer.calibration = recognizer.calibration, None
+        former = recognizer.calibration
+        recognizer.calibration = None
         fold = read_phone_map(options.fold, -1) if options.fold else None
 
         def words_of(path: Path, stage: str) -> JudgedWords:
@@ -96,8 +98,9 @@ def calibrate(options: CalibrateOptions, *, progress: Progress = silent) -> Cali
 
         words = words_of(options.words, "calibrate")
         if options.output is None:
-            return CalibrateResult(report, words, given, measure(words, _set_name(options.words), given))
-        calibration, measured = fit_calibration(words), None
+            return CalibrateResult(report, words, former, measure(words, _set_name(options.words), former))
+        calibration = fit_calibration(words)
+        measured = None
         if options.test is not None:
             words = words_of(options.test, "test")
             calibration = calibration.measure(words, _set_name(options.test))

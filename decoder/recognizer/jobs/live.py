@@ -66,15 +66,18 @@ def transcribe_live(
     """
     recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     options.require("stream", len(recordings) == 1, f"is given for {len(recordings)} files; expected one")
-    where, report = recordings[0].where, RunReport("utterances")
+    where = recordings[0].where
+    report = RunReport("utterances")
     with using_cores(options.threads or available_cores()):
         recognizer = open_recognizer(options, log)
-        front_end, raw = recognizer.front_end, options.reading.raw
+        front_end = recognizer.front_end
+        raw = options.reading.raw
         channel = front_end.config.channel if options.reading.channel is None else options.reading.channel
         rate, encoding, channels = raw or (None, PCM_16, 1)
         audio = open_audio(recordings[0].path, BLOCK, rate, encoding, channels, channel)
         period = front_end.period(front_end.target_rate(audio.rate, where, options.reading.upsample))
-        recognition, stopwatch = recognizer.stream(audio.rate), Stopwatch()
+        recognition = recognizer.stream(audio.rate)
+        stopwatch = Stopwatch()
         try:
             for event in recognition.events(block / FULL_SCALE for block in audio.blocks):
                 take(event)

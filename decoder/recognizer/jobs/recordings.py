@@ -52,18 +52,27 @@ def find_recordings(paths: Iterable[str], raw: bool = False) -> tuple[list[Recor
         For a folder without audio.
     """
     suffixes = (*AUDIO_SUFFIXES, *(RAW_SUFFIXES if raw else ()))
-    recordings, unread = [], []
-    for given in paths:
-        if not Path(given).is_dir():
-            recordings.append(RecordingFile(STDIN_NAME if given == STANDARD_INPUT else Path(given).stem, given))
+    recordings = []
+    unread = []
+    for path_text in paths:
+        if not Path(path_text).is_dir():
+            recordings.append(
+                RecordingFile(STDIN_NAME if path_text == STANDARD_INPUT else Path(path_text).stem, path_text)
+            )
             continue
-        inside = [path for path in sorted(Path(given).rglob("*")) if not _is_hidden(path.relative_to(given))]
-        files = [path for path in inside if path.suffix.lower() in suffixes and path.is_file()]
-        recordings += [RecordingFile(path.relative_to(given).with_suffix("").as_posix(), str(path)) for path in files]
-        others = [str(path) for path in inside if path.suffix.lower() in UNREADABLE_SUFFIXES and path.is_file()]
-        if not files and not others:
-            raise ConfigError(f"{given}: no audio files; expected names that end in {', '.join(suffixes)}")
-        unread += others
+        paths_below = [
+            path for path in sorted(Path(path_text).rglob("*")) if not _is_hidden(path.relative_to(path_text))
+        ]
+        files = [path for path in paths_below if path.suffix.lower() in suffixes and path.is_file()]
+        recordings += [
+            RecordingFile(path.relative_to(path_text).with_suffix("").as_posix(), str(path)) for path in files
+        ]
+        unreadable = [
+            str(path) for path in paths_below if path.suffix.lower() in UNREADABLE_SUFFIXES and path.is_file()
+        ]
+        if not files and not unreadable:
+            raise ConfigError(f"{path_text}: no audio files; expected names that end in {', '.join(suffixes)}")
+        unread += unreadable
     return recordings, unread
 
 

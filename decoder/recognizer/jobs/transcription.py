@@ -134,7 +134,8 @@ def open_recognizer(options: TranscribeOptions, log: Log = silent) -> Recognizer
 
 def _check_names(options: TranscribeOptions, recordings: Sequence[RecordingFile]) -> None:
     """Raise ConfigError if the results of the recordings cannot be told apart."""
-    form, is_written = options.format, options.output is not None
+    form = options.format
+    is_written = options.output is not None
     fits = is_written or form in JOINED or len(recordings) == 1
     wrong = f"is {form} for {len(recordings)} files without {{output}}; expected a directory"
     options.require("format", fits, wrong)
@@ -152,9 +153,14 @@ class _Delivery:
         num_files: int,
         take: Callable[[TranscribedFile], None],
     ):
-        self.options, self.recognizer, self.num_files, self.take = options, recognizer, num_files, take
-        self.report, self.paths = RunReport("files"), list[Path]()
-        self.num_words, self.seconds = 0, 0.0
+        self.options = options
+        self.recognizer = recognizer
+        self.num_files = num_files
+        self.take = take
+        self.report = RunReport("files")
+        self.paths = list[Path]()
+        self.num_words = 0
+        self.seconds = 0.0
 
     def add(self, recording: RecordingFile, transcript: Transcript | Exception) -> None:
         """Deliver a transcript, or an error in its place, and count it."""
@@ -174,7 +180,8 @@ class _Delivery:
         if transcript.reason:
             self.report.mark(recording.where, "unfinished", transcript.reason)
         elif transcript.accepted is False and self.recognizer.grammar is not None:
-            score, threshold = transcript.grammar_score, self.recognizer.grammar.options.threshold
+            score = transcript.grammar_score
+            threshold = self.recognizer.grammar.options.threshold
             reason = f"grammar score {score:.2f}; expected at least {threshold:g}"
             self.report.mark(recording.where, "rejected", reason)
         else:
@@ -193,7 +200,8 @@ class _Counter:
     """Tells how many recordings are done, or of a single one, how many seconds."""
 
     def __init__(self, total: int, progress: Progress):
-        self.total, self.progress = total, progress
+        self.total = total
+        self.progress = progress
         self.count = 0
         self.seconds: dict[str, float] = {}
         self.lock = threading.Lock()

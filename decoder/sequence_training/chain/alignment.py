@@ -68,7 +68,8 @@ def begin_windows(segments: PhoneSegments, timing: ChainTiming) -> tuple[np.ndar
 
     Raises GraphError if the phones do not fit.
     """
-    factor, tolerance = timing.subsampling, timing.tolerance
+    factor = timing.subsampling
+    tolerance = timing.tolerance
     ends = np.append(segments.starts[1:], segments.num_frames)
     allowed = -(-np.maximum(segments.starts - tolerance, 0) // factor)  # the first output frame of each phone
     limit = -(-np.minimum(ends + tolerance, segments.num_frames) // factor)  # the frame after its last one

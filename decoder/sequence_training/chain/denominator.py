@@ -95,9 +95,9 @@ def _composed(model: PhoneLm, outputs: ChainOutputs) -> _Graph:
             yield (state, context, phone, BOUNDARY), float(model.final[state]), BOUNDARY
 
     waiting = [start]
-    for place in waiting:  # grows
-        state, before, phone, after = place
-        source = number[place]
+    for position in waiting:  # grows
+        state, before, phone, after = position
+        source = number[position]
         end = phone != BOUNDARY and right and after == BOUNDARY
         if phone != BOUNDARY:
             arcs.append((source, source, outputs.outputs(before, phone, after)[1], STAY))
@@ -147,16 +147,17 @@ def _merged(graph: _Graph) -> _Graph:
         rounded = np.round(np.log(pairs.probability), DIGITS)
         kinds = _classes([pairs.output, pairs.target, rounded])
         first = np.searchsorted(pairs.source, np.arange(num_states + 1))
-        known: dict[tuple[int, bytes], int] = {}
+        classes: dict[tuple[int, bytes], int] = {}
         finer = np.empty(num_states, np.int64)
         for state in range(num_states):
             key = (int(cls[state]), np.sort(kinds[first[state] : first[state + 1]]).tobytes())
-            finer[state] = known.setdefault(key, len(known))
-        if len(known) == cls.max() + 1:
+            finer[state] = classes.setdefault(key, len(classes))
+        if len(classes) == cls.max() + 1:
             break
         cls = finer
     # States are numbered by their first member, so the start is state 0; its arcs stand for those of all members.
-    members, number = np.unique(finer, return_index=True)[1], None
+    members = np.unique(finer, return_index=True)[1]
+    number = None
     rank = np.argsort(members, kind="stable")
     number = np.empty(len(members), np.int64)
     number[rank] = np.arange(len(members))
@@ -184,7 +185,8 @@ def _occupancy(graph: _Graph) -> np.ndarray:
     step = graph.probability / mass[graph.source]
     current: np.ndarray = np.zeros(num_states)
     current[graph.start] = 1.0
-    total, count = np.zeros(num_states), 0
+    total = np.zeros(num_states)
+    count = 0
     while count < NUM_STEPS or (not np.all(total > 0) and count < NUM_STEPS + num_states):
         total += current
         count += 1

@@ -105,7 +105,8 @@ class _Alignments:
     outputs: ChainOutputs
 
     def __init__(self, options: ChainOptions, log: Log):
-        self.options, self.log = options, log
+        self.options = options
+        self.log = log
         self.places, self.state_map = options.files.read()
         if options.silence not in self.state_map:
             file = options.files.file
@@ -118,7 +119,8 @@ class _Alignments:
 
     def read(self, report: RunReport, progress: Progress) -> tuple[dict[str, Numerator], list[list[int]]]:
         """Return the numerator of each utterance, and the phones of each."""
-        names, silence = names_for_any_path(list(self.alignment)), self.options.silence
+        names = names_for_any_path(list(self.alignment))
+        silence = self.options.silence
         segments: dict[str, PhoneSegments] = {}
         for name in self.alignment:
             try:
@@ -128,8 +130,8 @@ class _Alignments:
                 )
             except ArgonautError as fault:
                 report.fail(name, one_line(fault))
-        seen = {silence, *(phone for of_utterance in segments.values() for phone in of_utterance.phones)}
-        self.outputs = _outputs(self.options, self.state_map, seen, self.log)
+        occurring = {silence, *(phone for of_utterance in segments.values() for phone in of_utterance.phones)}
+        self.outputs = _outputs(self.options, self.state_map, occurring, self.log)
         numerators: dict[str, Numerator] = {}
         phones: list[list[int]] = []
         for number, (name, of_utterance) in enumerate(segments.items(), start=1):
@@ -158,7 +160,8 @@ class _Transcripts:
     outputs: ChainOutputs
 
     def __init__(self, options: ChainOptions, log: Log, note: Log):
-        self.options, self.log = options, log
+        self.options = options
+        self.log = log
         self.dictionary = options.dictionary.read(note)
         assert options.words is not None
         self.words = read_mlf(options.words)
@@ -171,9 +174,10 @@ class _Transcripts:
             raise FormatError(f"{self.options.features}: no entries; expected a feature file on each line")
         spoken = {label.name for entry in entries for label in self.words.lookup(entry.key) or ()}
         dictionary = [entry for entry in self.dictionary if entry.word in spoken]
-        seen = dict.fromkeys([self.options.silence, *(phone for entry in dictionary for phone in entry.phones)])
-        self.outputs = _outputs(self.options, seen, seen, self.log)
-        lexicon, rng = Lexicon(dictionary, self.outputs), np.random.default_rng(0)
+        occurring = dict.fromkeys([self.options.silence, *(phone for entry in dictionary for phone in entry.phones)])
+        self.outputs = _outputs(self.options, occurring, occurring, self.log)
+        lexicon = Lexicon(dictionary, self.outputs)
+        rng = np.random.default_rng(0)
         numerators: dict[str, Numerator] = {}
         phones: list[list[int]] = []
         for number, entry in enumerate(entries, start=1):

@@ -170,7 +170,8 @@ def read_tied_outputs(directory: str | Path, silence: str = "sil") -> ChainOutpu
         For models that do not have two states.
     """
     directory = Path(directory)
-    models, trees = read_mmf([directory / "hmmdefs"]), read_trees(directory / "trees")
+    models = read_mmf([directory / "hmmdefs"])
+    trees = read_trees(directory / "trees")
     states = {}
     for logical, physical in read_hmm_list(directory / "tiedlist").items():
         hmm = models.hmms.get(physical)

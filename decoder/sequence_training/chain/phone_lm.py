@@ -75,7 +75,8 @@ class PhoneLm:
         float
             0 for a sequence that the model does not contain.
         """
-        state, total = self.start, 1.0
+        state = self.start
+        total = 1.0
         for phone in phones:
             if phone not in self.successors[state]:
                 return 0.0
@@ -127,7 +128,8 @@ class _Estimator:
 
     def __init__(self, options: PhoneLmOptions):
         assert options.unpruned_order is not None
-        self.options, self.unpruned_order = options, options.unpruned_order
+        self.options = options
+        self.unpruned_order = options.unpruned_order
         self.counts: dict[History, Counter[int]] = defaultdict(Counter)
         self.reserve: dict[History, int] = {}
         self.num_phones = 0
@@ -189,10 +191,13 @@ class _Estimator:
 
     def _change(self, history: History) -> float:
         """Change of the log-likelihood when a history is merged, at most 0."""
-        own, other = self.counts[history], self.counts[history[1:]]
-        if not other:  # no loss; histories with small counts come first
-            return -1e-15 * own.total()
-        return min(0.0, _log_likelihood(own + other) - _log_likelihood(own) - _log_likelihood(other))
+        counts = self.counts[history]
+        shorter_counts = self.counts[history[1:]]
+        if not shorter_counts:  # no loss; histories with small counts come first
+            return -1e-15 * counts.total()
+        return min(
+            0.0, _log_likelihood(counts + shorter_counts) - _log_likelihood(counts) - _log_likelihood(shorter_counts)
+        )
 
     def _state_of(self, history: History) -> History:
         while not self.counts.get(history):
@@ -204,11 +209,13 @@ class _Estimator:
         number = {history: i for i, history in enumerate(histories)}
         successors: list[dict[int, tuple[int, float]]] = []
         final = np.zeros(len(histories))
-        likelihood, num_events = 0.0, 0
+        likelihood = 0.0
+        num_events = 0
         for i, history in enumerate(histories):
             counts = self.counts[history]
             total = counts.total()
-            likelihood, num_events = likelihood + _log_likelihood(counts), num_events + total
+            likelihood += _log_likelihood(counts)
+            num_events += total
             final[i] = counts[BOUNDARY] / total
             successors.append(
                 {

@@ -41,15 +41,17 @@ class Lexicon:
     def __init__(self, dictionary: Sequence[Pronunciation], outputs: ChainOutputs):
         self.silence = outputs.number(outputs.silence)
         self.unspoken = {SENTENCE_START, SENTENCE_END}
-        found: dict[str, dict[tuple[int, ...], None]] = {}
+        pronunciations: dict[str, dict[tuple[int, ...], None]] = {}
         for entry in dictionary:
             phones = list(entry.phones)
             while len(phones) > 1 and phones[-1] == outputs.silence:
                 phones.pop()
             if phones and entry.word not in self.unspoken:
-                found.setdefault(entry.word, {})[tuple(map(outputs.number, phones))] = None
-        self.pronunciations: Mapping[str, list[tuple[int, ...]]] = {w: list(prons) for w, prons in found.items()}
-        if outputs.silence not in found:
+                pronunciations.setdefault(entry.word, {})[tuple(map(outputs.number, phones))] = None
+        self.pronunciations: Mapping[str, list[tuple[int, ...]]] = {
+            w: list(prons) for w, prons in pronunciations.items()
+        }
+        if outputs.silence not in pronunciations:
             self.unspoken.add(outputs.silence)
 
     def of(self, words: Sequence[str]) -> list[list[tuple[int, ...]]]:
@@ -131,7 +133,9 @@ class _Acceptor:
     """
 
     def __init__(self, spoken: Sequence[Sequence[tuple[int, ...]]], silence: int, outputs: ChainOutputs):
-        self.outputs, self.left, self.right = outputs, outputs.uses_left, outputs.uses_right
+        self.outputs = outputs
+        self.left = outputs.uses_left
+        self.right = outputs.uses_right
         self.phone: list[int] = []
         self.following: dict[int, list[int]] = {NOTHING: []}
         before = [NOTHING]
@@ -151,8 +155,8 @@ class _Acceptor:
         number = len(self.phone)
         self.phone.append(phone)
         self.following[number] = []
-        for one in before:
-            self.following[one].append(number)
+        for predecessor in before:
+            self.following[predecessor].append(number)
         return number
 
     def _phone(self, occurrence: int) -> int:
@@ -163,7 +167,8 @@ class _Acceptor:
         after = [NOTHING]
         if self.right:
             after = [*self.following[occurrence], *after[: occurrence in self.ends]]
-        phone, context = self._phone(occurrence), self._phone(before)
+        phone = self._phone(occurrence)
+        context = self._phone(before)
         return [
             (
                 (context if self.left else BOUNDARY, occurrence, following),
@@ -190,12 +195,13 @@ class _Acceptor:
 
     def numerator(self, num_input_frames: int, num_frames: int) -> TranscriptNumerator:
         start = frozenset([(BOUNDARY, NOTHING, NOTHING)])
-        number, waiting = {start: 0}, [start]
+        number = {start: 0}
+        waiting = [start]
         arcs: list[tuple[int, int, int]] = []
         for places in waiting:  # grows
             reached: dict[int, set[_Place]] = {}
-            for place in places:
-                for target, output in self._steps(place):
+            for position in places:
+                for target, output in self._steps(position):
                     reached.setdefault(output, set()).add(target)
             for output, targets in sorted(reached.items()):
                 key = frozenset(targets)

@@ -42,12 +42,15 @@ class StateTable:
     """
 
     def __init__(self, decoder: Decoder):
-        graph, arrays = decoder.graph, decoder.graph.arrays
-        self.senone, self.phone = decoder.score_row, graph.state_model
+        graph = decoder.graph
+        arrays = decoder.graph.arrays
+        self.senone = decoder.score_row
+        self.phone = graph.state_model
         self.stay, self.leave = np.zeros((2, len(graph.states)))
         self.stay[arrays.position_state] = arrays.self_cost
         self.leave[arrays.position_state] = arrays.forward_cost
-        self.phones, self.silence = graph.models, decoder.silence
+        self.phones = graph.models
+        self.silence = decoder.silence
         self.number = {name: i for i, name in enumerate(graph.states) if self.senone[i] >= 0}
         self._silent = {phone for phone, quiet in zip(self.phones, self.silence.tolist()) if quiet}
         self.is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], bool)
@@ -77,7 +80,9 @@ def prune(lattice: WordLattice, most_frames: float) -> WordLattice:
     frames = lattice.time[lattice.end] - lattice.time[lattice.start]
     if frames.sum() <= most_frames:
         return lattice
-    start, end, cost = lattice.start.tolist(), lattice.end.tolist(), lattice.cost.tolist()
+    start = lattice.start.tolist()
+    end = lattice.end.tolist()
+    cost = lattice.cost.tolist()
     before, after = (np.full(lattice.num_nodes, np.inf) for _ in range(2))
     before[0] = after[-1] = 0.0
     for link in range(lattice.num_links):  # links are in the topological order of their start nodes
@@ -130,9 +135,11 @@ def expand(
         Paths as those of `lattice`; lm + transition + acweight * acoustic + (lm_scale - 1) * ln P, where ln P is that
         of the n-gram, is minus the cost of the path without the word penalty.
     """
-    options, counts = decoder.options, np.array([len(states) for states in lattice.states], np.int64)
+    options = decoder.options
+    counts = np.array([len(states) for states in lattice.states], np.int64)
     steps = np.array([step for states in lattice.states for step in states], np.int64).reshape(-1, 3)
-    state, first = steps[:, 0], steps[:, 1]
+    state = steps[:, 0]
+    first = steps[:, 1]
     num_frames = steps[:, 2] - first
     link = np.repeat(np.arange(len(counts)), counts)
     transition = table.transition_costs(state, num_frames)
@@ -142,13 +149,13 @@ def expand(
     acoustic = np.bincount(np.repeat(link, num_frames), acoustic, len(counts))
     written = lattice.word >= 0
     written[written] = table.is_word[lattice.word[written]]
-    known = options.lm_scale * -lattice.lm - options.acweight * acoustic + options.word_penalty * written
+    known_cost = options.lm_scale * -lattice.lm - options.acweight * acoustic + options.word_penalty * written
     transition_of_link = np.bincount(link, transition, len(counts))
-    lm = lattice.lm - (lattice.cost - known - transition_of_link)
+    lm = lattice.lm - (lattice.cost - known_cost - transition_of_link)
 
     states = LinkStates(
         *(link, first, steps[:, 2], table.senone[state], table.phone[state], -transition),
         silent=table.silence[table.phone[state]],
     )
-    found = StateLattice.of_links(lattice.time, lattice.start, lattice.end, lm, written, states)
-    return found, LinkScores(lm, -transition_of_link)
+    state_lattice = StateLattice.of_links(lattice.time, lattice.start, lattice.end, lm, written, states)
+    return state_lattice, LinkScores(lm, -transition_of_link)

@@ -83,7 +83,9 @@ def make_lattices(
     for name in (ARCHIVE, CONTENTS, REPORT):
         require_writable(options.out / name, options.inputs.values())
     absolute = _absolute(options)
-    worker, report, settings = Worker(absolute, note), RunReport("utterances"), _fingerprint(absolute)
+    worker = Worker(absolute, note)
+    report = RunReport("utterances")
+    settings = _fingerprint(absolute)
     search = worker.maker.decoder.options
     if search.lattice_beam is not None and search.beam < search.lattice_beam:
         note(f"beam {search.beam:g} is below lattice beam {search.lattice_beam:g} and limits the lattices")
@@ -114,8 +116,8 @@ def make_lattices(
     except _NothingDone:
         writer.abandon()
     except KeyboardInterrupt:
-        told = f"{report.num_done} of {total} utterances are done, and kept in {writer.partial}; run it again to go on"
-        raise KeyboardInterrupt(told) from None
+        text = f"{report.num_done} of {total} utterances are done, and kept in {writer.partial}; run it again to go on"
+        raise KeyboardInterrupt(text) from None
     report.write(options.out / REPORT)
     return DenominatorResult(report, _finish(options.out) if report.num_done else {})
 
@@ -158,14 +160,14 @@ def _unique(entries: Sequence[ScpEntry], where: Path, report: RunReport) -> Iter
     """Yield the entries with a new name; others go to the report.  Raises FormatError if there are none."""
     if not entries:
         raise FormatError(f"{where}: no entries; expected a feature file on each line")
-    seen: dict[str, ScpEntry] = {}
+    first_entries: dict[str, ScpEntry] = {}
     for entry in entries:
-        other = seen.setdefault(entry.key, entry)
-        if other is entry:
+        earlier = first_entries.setdefault(entry.key, entry)
+        if earlier is entry:
             yield entry
         else:
-            fault = f"{entry.where}: same name as at {other.where}; expected unique names"
-            report.fail(entry.key, fault + apart_by_extension(entry, other))
+            fault = f"{entry.where}: same name as at {earlier.where}; expected unique names"
+            report.fail(entry.key, fault + apart_by_extension(entry, earlier))
 
 
 def _results(
@@ -183,7 +185,8 @@ def _results(
 
 def make_shard(entries: Sequence[ScpEntry], options: DenominatorOptions) -> list[MadeLattice | str]:
     """Make lattices in a worker of a cluster; return that of each entry, or the reason why there is none."""
-    worker, results = kept(Worker, options), list[MadeLattice | str]()
+    worker = kept(Worker, options)
+    results = list[MadeLattice | str]()
     with one_blas_thread:
         for entry in entries:
             try:

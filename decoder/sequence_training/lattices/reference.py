@@ -27,7 +27,8 @@ def lm_scores(lm: LanguageModel, words: Sequence[str]) -> np.ndarray:
 
 def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageModel, table: StateTable) -> StatePath:
     """The reference of a forced alignment.  Raises GraphError as `lm_scores` does, and for phones of another graph."""
-    graph, position = alignment.graph, alignment.position
+    graph = alignment.graph
+    position = alignment.position
     phones = {unit.model: phone_of(unit.model) for unit in graph.units}
     unknown = sorted(set(phones.values()) - set(table.phones))
     if unknown:
@@ -54,7 +55,8 @@ def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageMo
 
 def _arc_costs(alignment: Alignment) -> np.ndarray:
     """(n,) cost of the arc into each visit: the cheapest between its position and the one before, or of beginning."""
-    graph, positions = alignment.graph, alignment.position.tolist()
+    graph = alignment.graph
+    positions = alignment.position.tolist()
     costs = np.empty(len(positions))
     costs[0] = graph.entry[positions[0]]
     for i in range(1, len(positions)):
@@ -79,7 +81,8 @@ def labelled_reference(
         raise FormatError(f"{where}: states {', '.join(unknown[:5])} are not in the graph; expected its states")
     state = np.array([table.number[label.name] for label in labels])
     start, end = bounds.T
-    lm_score, starts_word = np.zeros(len(labels)), np.zeros(len(labels), bool)
+    lm_score = np.zeros(len(labels))
+    starts_word = np.zeros(len(labels), bool)
     words = [label for label in words if table.is_spoken(label)]
     scores = lm_scores(lm, words)
     lm_score[0] = scores.sum()
@@ -101,7 +104,9 @@ def find_reference(
 
     None if the lattice has no such path.
     """
-    senones, words, count = reference.of_frames(reference.senone), decoder.graph.words, len(reference.words)
+    senones = reference.of_frames(reference.senone)
+    words = decoder.graph.words
+    count = len(reference.words)
     reached: list[dict[int, tuple[float, float]]] = [{} for _ in range(lattice.num_nodes)]  # by the number of words
     reached[0][0] = 0.0, 0.0
     columns = (lattice.start, lattice.end, lattice.word, shares.lm, shares.transition)
@@ -114,8 +119,8 @@ def find_reference(
         for number, (lm_before, transition_before) in reached[start].items():
             if is_word and (number == count or reference.words[number] != words[word]):
                 continue
-            found = lm_before + lm, transition_before + transition
-            known = reached[end].get(number + is_word)
-            if known is None or sum(found) > sum(known):
-                reached[end][number + is_word] = found
+            reached_scores = lm_before + lm, transition_before + transition
+            best_scores = reached[end].get(number + is_word)
+            if best_scores is None or sum(reached_scores) > sum(best_scores):
+                reached[end][number + is_word] = reached_scores
     return reached[-1].get(count)

@@ -32,9 +32,11 @@ class Worker:
     """
 
     def __init__(self, options: DenominatorOptions, note: Log = silent):
-        self.options, self.words = options, read_mlf(options.words)
+        self.options = options
+        self.words = read_mlf(options.words)
         self.labels = read_mlf(options.alignment) if options.alignment else None
-        search, rows = _search_options(options, note), read_cntkmap(options.outputs)
+        search = _search_options(options, note)
+        rows = read_cntkmap(options.outputs)
         model = open_language_model(options.lm, note)
         decoder = Decoder(load_graph(options.graph), model, search, rows, str(options.outputs))
         scorer = open_scorer(options.model, options.output_node, options.window)
@@ -49,7 +51,8 @@ class Worker:
 
     def __call__(self, entry: ScpEntry) -> MadeLattice:
         words = [label.name for label in _labels(self.words, entry, self.options.words)]
-        labels, where = None, ""
+        labels = None
+        where = ""
         if self.labels is not None:
             labels = _labels(self.labels, entry, self.options.alignment)
             where = self.labels.where(f"{entry.key}.lab")
@@ -68,30 +71,33 @@ def _labels(mlf: MLF, entry: ScpEntry, path: object) -> list[Label]:
 
 def _search_options(options: DenominatorOptions, note: Log) -> SearchOptions:
     """Return the options of the search: those given, then those stored in the graph, then the defaults."""
-    given: dict[str, Any] = {name: value for name in SEARCH if (value := getattr(options, name)) is not None}
+    chosen: dict[str, Any] = {name: value for name in SEARCH if (value := getattr(options, name)) is not None}
     # A narrower beam at word ends would make thin lattices.
-    given |= {"sil_cost": 0.0, "word_end_beam_frac": 1.0}
+    chosen |= {"sil_cost": 0.0, "word_end_beam_frac": 1.0}
     stored = load_defaults(options.graph)
-    taken: dict[str, Any] = {name: value for name, value in stored.options.items() if name not in given}
+    defaults: dict[str, Any] = {name: value for name, value in stored.options.items() if name not in chosen}
     try:
-        SearchOptions(**taken)
+        SearchOptions(**defaults)
     except ConfigError as fault:
         raise ConfigError(f"{options.graph}: defaults: {fault}") from fault
-    if taken:
-        shown, models = ", ".join(f"{name} {value:g}" for name, value in taken.items()), stored.tuned_with.values()
+    if defaults:
+        shown = ", ".join(f"{name} {value:g}" for name, value in defaults.items())
+        models = stored.tuned_with.values()
         note(f"{options.graph}: defaults {shown}" + (f" (tuned with {' and '.join(models)})" if models else ""))
-    if "acweight" not in given | taken:
+    if "acweight" not in chosen | defaults:
         note(
             f"no acoustic weight, and {options.graph} has no default for it; {SearchOptions.acweight:g} is used, which "
             "may be far from the best value"
         )
-    return SearchOptions(**taken, **given, new_sentence=NEW_SENTENCE_COST, widenings=WIDENINGS, partial=False)
+    return SearchOptions(**defaults, **chosen, new_sentence=NEW_SENTENCE_COST, widenings=WIDENINGS, partial=False)
 
 
 def _vectors(options: DenominatorOptions, scorer: WindowScorer) -> VectorFiles | None:
     """Return the i-vectors; raises ConfigError unless they are given to a network that takes them, and to no other."""
-    given = bool(options.ivectors or not scorer.ivector_dim)
-    options.require("ivectors", given, f"is missing; {scorer.source} takes i-vectors of {scorer.ivector_dim} values")
+    has_vectors = bool(options.ivectors or not scorer.ivector_dim)
+    options.require(
+        "ivectors", has_vectors, f"is missing; {scorer.source} takes i-vectors of {scorer.ivector_dim} values"
+    )
     fine = bool(scorer.ivector_dim or not options.ivectors)
     options.require("ivectors", fine, f"is {options.ivectors}; {scorer.source} takes no i-vectors; expected none")
     return open_vectors(options.ivectors, scorer)
@@ -104,7 +110,8 @@ def _graphs(options: DenominatorOptions, rows: dict[str, int], note: Log) -> Tra
         raise ConfigError(
             f"{directory / 'state_map'}: missing; expected the tables that argonaut graph writes beside the graph"
         )
-    models, (silence, topology) = PhoneModels.load(directory), recorded_silence(directory)
+    models = PhoneModels.load(directory)
+    silence, topology = recorded_silence(directory)
     graph_options = GraphOptions(silence=silence, silence_topology=topology, silence_probability=options.sil_prob)
     dictionary = options.dictionary.read(note) if options.dictionary.dict else None
     try:

@@ -69,7 +69,9 @@ class DaskCluster:
                 f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
                 "that its --scheduler-file names"
             ) from fault
-        self._settings, self._scheduler, self._log = settings, scheduler, log
+        self._settings = settings
+        self._scheduler = scheduler
+        self._log = log
         self._workers: dict[str, Any] = {}
         self._asked = 0.0
         self._chosen: dict[str, list[str]] = {}  # by key of a shard: the workers that are to take it
@@ -108,10 +110,10 @@ class DaskCluster:
         done: SimpleQueue[Any],
         avoid: frozenset[str],
     ) -> Any:
-        found = self.workers()
-        others = [address for address in found if not any(f" {address} " in name for name in avoid)]
-        is_chosen = bool(others) and len(others) < len(found)  # a worker that failed is still there
-        elsewhere: dict[str, Any] = {"workers": others, "allow_other_workers": True} if is_chosen else {}
+        workers = self.workers()
+        untried = [address for address in workers if not any(f" {address} " in name for name in avoid)]
+        is_chosen = bool(untried) and len(untried) < len(workers)  # a worker that failed is still there
+        elsewhere: dict[str, Any] = {"workers": untried, "allow_other_workers": True} if is_chosen else {}
         key = f"shard-{uuid.uuid4().hex}"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about large arguments
@@ -123,7 +125,7 @@ class DaskCluster:
                     **elsewhere,
                 )
                 if is_chosen:
-                    self._chosen[key] = others
+                    self._chosen[key] = untried
                 future.add_done_callback(done.put)
             except Exception as fault:
                 if self.client.status == "running":
@@ -144,20 +146,21 @@ class DaskCluster:
 
     def answer(self, future: Any) -> Answer:
         self._chosen.pop(future.key, None)
-        found = self._answer(future)
-        if found.is_lost:
+        answer = self._answer(future)
+        if answer.is_lost:
             self._asked = 0.0  # workers may have gone
-        return found
+        return answer
 
     def _answer(self, future: Any) -> Answer:
         if future.key in self._withdrawn:
             self._withdrawn.remove(future.key)
             return Answer(fault=WorkerLost("the workers that were to take it are gone"), is_lost=True, attempts=0)
-        status, found = future.status, None
+        status = future.status
+        answer = None
         if status == "finished":
-            found = self._fetched(future)
-        if found is not None:
-            return found
+            answer = self._fetched(future)
+        if answer is not None:
+            return answer
         if self.client.status != "running":
             raise self._gone()
         if status == "error":
@@ -220,12 +223,12 @@ class DaskCluster:
         """
         if self.client.status != "running":
             return  # the client ends the futures
-        found = self.workers()
-        if not found and not self._is_deserted:
+        workers = self.workers()
+        if not workers and not self._is_deserted:
             self._log(f"warning: scheduler {self._scheduler} has no workers any more; waiting for one")
-        self._is_deserted = not found
+        self._is_deserted = not workers
         for future in futures:
-            if found and found.keys().isdisjoint(self._chosen.get(future.key, found)):
+            if workers and workers.keys().isdisjoint(self._chosen.get(future.key, workers)):
                 del self._chosen[future.key]
                 self._withdrawn.add(future.key)
                 future.cancel()
@@ -247,12 +250,12 @@ def address_of(scheduler: str) -> str:
     if not Path(scheduler).exists():
         return scheduler
     try:
-        found = json.loads(Path(scheduler).read_bytes())["address"]
+        address = json.loads(Path(scheduler).read_bytes())["address"]
     except (OSError, ValueError, LookupError, TypeError):
-        found = None
-    if not isinstance(found, str):
+        address = None
+    if not isinstance(address, str):
         raise ConfigError("no address in this file")
-    return found
+    return address
 
 
 async def _forget(key: str) -> None:

@@ -1,6 +1,7 @@
 """Divides a list into shards of about equal duration."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -34,13 +35,18 @@ def by_seconds(
     first = [(item, seconds(item)) for item in itertools.islice(iterator, SAMPLE)]
     mean = sum(length for _, length in first) / max(1, len(first))
     target = min(max(mean * total / max(1, shards), LEAST_SECONDS), MOST_SECONDS)
-    shard: list[Item] = []
-    length = 0.0
-    for item, more in itertools.chain(first, ((item, seconds(item)) for item in iterator)):
-        shard.append(item)
-        length += more
-        if length >= target:
-            yield shard
-            shard, length = [], 0.0
-    if shard:
-        yield shard
+    yield from divided(itertools.chain(first, ((item, seconds(item)) for item in iterator)), target)
+
+
+def divided(items: Iterable[tuple[Item, float]], size: float, most_items: float = math.inf) -> Iterator[list[Item]]:
+    """Divide items, given with their sizes, into consecutive lists, each as soon as it reaches a size or length."""
+    part: list[Item] = []
+    total = 0.0
+    for item, more in items:
+        part.append(item)
+        total += more
+        if total >= size or len(part) >= most_items:
+            yield part
+            part, total = [], 0.0
+    if part:
+        yield part

@@ -157,7 +157,8 @@ class LocalProcesses:
     ):
         self.size = self.capacity = count
         self._patience = patience
-        self._settings, self._environment = settings, dict(environment or {})
+        self._settings = settings
+        self._environment = dict(environment or {})
         # The first process starts one that tracks semaphores, which must outlive signals.
         with interrupts_held_back():
             self._idle: list[_Process] = [_Process() for _ in range(count)]
@@ -225,7 +226,9 @@ class LocalProcesses:
             end = time.monotonic() + self._patience
             for process in processes:
                 process.kill(max(0.0, end - time.monotonic()))
-            self._idle, self._busy, self._abandoned = [], {}, []
+            self._idle = []
+            self._busy = {}
+            self._abandoned = []
 
 
 class _Process:

@@ -69,7 +69,9 @@ class Runner:
     """
 
     def __init__(self, place: Place, log: Log, name_of: Callable[[Any], str] | None = None):
-        self.place, self.log, self._name_of = place, log, name_of
+        self.place = place
+        self.log = log
+        self._name_of = name_of
         self.watch: Callable[..., None] | None = None
         self._times: deque[float] = deque(maxlen=200)  # seconds of finished shards
 
@@ -181,8 +183,9 @@ class Runner:
         stopped: Callable[[], bool] = lambda: False,
     ) -> Generator[_Answered, None, None]:
         """Yield the shards with their answers, in order or as they come in."""
-        waiting, numbers = iter(parts), itertools.count(1)
-        inside: deque[_Shard] = deque()  # in the order of the list
+        waiting = iter(parts)
+        numbers = itertools.count(1)
+        in_progress: deque[_Shard] = deque()  # in the order of the list
         again: deque[_Shard] = deque()
         alone: deque[_Shard] = deque()  # when no others can begin
         running: _Running = {}
@@ -191,50 +194,50 @@ class Runner:
         is_inline = self.place.is_here and self.place.capacity == 1  # begins a shard when the last one has been taken
         try:
             while True:
-                if is_inline and inside and (answer := inside[0].answer) is not None:
-                    yield inside.popleft(), answer
+                if is_inline and in_progress and (answer := in_progress[0].answer) is not None:
+                    yield in_progress.popleft(), answer
                 while self._has_room(running) and (again or alone or is_more):
                     if stopped():
                         is_more = False
-                        inside = deque(shard for shard in inside if shard not in again and shard not in alone)
+                        in_progress = deque(shard for shard in in_progress if shard not in again and shard not in alone)
                         again.clear()
                         alone.clear()
                     elif again:
                         self._begin(again.popleft(), function, arguments, running, done)
-                    elif is_more and len(inside) < WAITING * self.place.capacity:
+                    elif is_more and len(in_progress) < WAITING * self.place.capacity:
                         try:
                             part = next(waiting)
                         except StopIteration:
                             is_more = False
                             break
                         number = next(numbers)
-                        inside.append(_Shard(part, self._name_of(part) if self._name_of else f"shard {number}"))
-                        self._begin(inside[-1], function, arguments, running, done)
+                        in_progress.append(_Shard(part, self._name_of(part) if self._name_of else f"shard {number}"))
+                        self._begin(in_progress[-1], function, arguments, running, done)
                     else:
                         break
                 if alone and not running:
                     self._begin(alone.popleft(), function, arguments, running, done)
-                if not inside:
+                if not in_progress:
                     if not is_more:
                         return
                     continue
-                if (answer := inside[0].answer) is not None:
-                    yield inside.popleft(), answer
+                if (answer := in_progress[0].answer) is not None:
+                    yield in_progress.popleft(), answer
                     continue
                 answered = self._next(done, running, stopped)
                 if answered is None:
-                    yield from ((shard, shard.answer) for shard in inside if shard.answer is not None)
+                    yield from ((shard, shard.answer) for shard in in_progress if shard.answer is not None)
                     return
                 shard, answer = answered
                 if answer.is_suspected and self._is_final(shard, divide) and not shard.is_alone:
                     self._repeat_alone(shard, answer, alone)
                 elif answer.is_lost and not self._is_final(shard, divide):
-                    self._repeat(shard, answer, divide, inside, again)
+                    self._repeat(shard, answer, divide, in_progress, again)
                 elif not in_order:
-                    inside.remove(shard)
+                    in_progress.remove(shard)
                     yield shard, answer
         except SchedulerLost as fault:
-            for shard in itertools.chain(inside, (_Shard(part, "") for part in waiting)):
+            for shard in itertools.chain(in_progress, (_Shard(part, "") for part in waiting)):
                 yield shard, shard.answer or Answer(fault=fault, is_lost=True)
         finally:
             with interrupts_held_back():
@@ -247,7 +250,8 @@ class Runner:
     def _begin(
         self, shard: _Shard, function: Function, arguments: Sequence[Any], running: _Running, done: SimpleQueue[Any]
     ) -> None:
-        shard.answer, shard.begun = None, time.monotonic()
+        shard.answer = None
+        shard.begun = time.monotonic()
         running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
 
     def _next(self, done: SimpleQueue[Any], running: _Running, stopped: Callable[[], bool]) -> _Answered | None:
@@ -275,14 +279,15 @@ class Runner:
         """Have a lost shard repeated: as a whole, or in halves."""
         avoid = shard.avoid | {answer.worker}
         if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts) and answer.attempts:
-            place, middle = inside.index(shard), len(shard.part) // 2
+            position = inside.index(shard)
+            middle = len(shard.part) // 2
             halves = [
                 _Shard(part, f"{shard.name}, of {len(part)}", min(shard.attempts, self.place.attempts - 1), avoid)
                 for part in (shard.part[:middle], shard.part[middle:])
             ]
             inside.remove(shard)
             for half in reversed(halves):
-                inside.insert(place, half)
+                inside.insert(position, half)
                 again.appendleft(half)
             how = "repeated in halves"
         else:
@@ -295,7 +300,8 @@ class Runner:
 
     def _repeat_alone(self, shard: _Shard, answer: Answer, alone: deque[_Shard]) -> None:
         """Have a shard repeated while the workers have no other, which may have killed those that had both."""
-        shard.is_alone, shard.attempts = True, self.place.attempts - 1
+        shard.is_alone = True
+        shard.attempts = self.place.attempts - 1
         alone.append(shard)
         self.log(f"warning: {shard.name}: lost ({answer.reason}); repeated alone")
         shard.answer = None
@@ -329,7 +335,8 @@ def _times(count: int) -> str:
 
 def run_settings() -> RunSettings:
     """Return the settings of a new run that is started here."""
-    directory, extensions = os.getcwd(), os.environ.get(VARIABLE, "")  # noqa: PTH109
+    directory = os.getcwd()  # noqa: PTH109
+    extensions = os.environ.get(VARIABLE, "")
     return RunSettings(secrets.token_hex(8), directory, extensions, program_version(), fingerprint())
 
 

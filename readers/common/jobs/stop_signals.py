@@ -28,18 +28,18 @@ def stopped_by_signals() -> Iterator[None]:
     A signal that this process was started to ignore, as `nohup` does, stays ignored.  Does nothing outside the main
     thread or inside another such body.
     """
-    found = {}
+    handlers = {}
     if threading.current_thread() is threading.main_thread():
-        found = {number: signal.getsignal(number) for number in STOPPING[1:]}
-        found = {number: handler for number, handler in found.items() if handler is signal.SIG_DFL}
-    if found:
+        handlers = {number: signal.getsignal(number) for number in STOPPING[1:]}
+        handlers = {number: handler for number, handler in handlers.items() if handler is signal.SIG_DFL}
+    if handlers:
         _stopped_by.clear()
     try:
-        for number in found:
+        for number in handlers:
             signal.signal(number, _stop)
         yield
     finally:
-        for number, handler in found.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 

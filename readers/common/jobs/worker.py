@@ -136,19 +136,21 @@ class _Place:
 
     def __init__(self) -> None:
         self._free = threading.Condition()
-        self._users, self._now, self._before = 0, ("", "", ""), ("", "")
+        self._users = 0
+        self._now = ("", "", "")
+        self._before = ("", "")
 
     @contextlib.contextmanager
     def of(self, settings: RunSettings) -> Iterator[None]:
-        place = settings.directory, settings.extensions, settings.code
+        surroundings = settings.directory, settings.extensions, settings.code
         if not settings.directory:
             yield
             return
         with self._free:
-            self._free.wait_for(lambda: not self._users or self._now == place)
+            self._free.wait_for(lambda: not self._users or self._now == surroundings)
             if not self._users:
                 self._enter(settings)
-                self._now = place
+                self._now = surroundings
             self._users += 1
         try:
             yield
@@ -160,8 +162,8 @@ class _Place:
                     self._free.notify_all()
 
     def _enter(self, settings: RunSettings) -> None:
-        if (found := program_version()) != settings.program:
-            raise ConfigError(f"{worker_name()}: argonaut {found}; expected {settings.program}, as in this command")
+        if (version := program_version()) != settings.program:
+            raise ConfigError(f"{worker_name()}: argonaut {version}; expected {settings.program}, as in this command")
         directory = ""
         with contextlib.suppress(OSError):  # it has been removed
             directory = os.getcwd()  # noqa: PTH109
@@ -220,7 +222,8 @@ def kept(make: Callable[..., Opened], *arguments: Any) -> Opened:
     -------
     object
     """
-    key, name = (make, *arguments), _run.get()
+    key = (make, *arguments)
+    name = _run.get()
     with _opening:
         of_run = _opened[name] = _opened.pop(name, {})
         if key not in of_run:

@@ -239,11 +239,11 @@ def option(  # noqa: PLR0913 (the keywords are what a declaration says)
         What stands between several values on the command line, such as a comma, or a blank: `--mmf macros hmmdefs`.
     """
     bounds = Range(least, above, most, below)
-    key, *others = (cntk or "").split() or [""]
+    key, *other_keys = (cntk or "").split() or [""]
     declared = Option(
-        name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=key, other_keys=tuple(others),
-        own=own, flags=tuple((flag or "").split()), metavar=metavar, heading=heading, parse=parse, separator=separator,
-        in_blocks=cntk is not None, on_command_line=flag is not None,
+        name="", help=help, unit=unit, range=bounds, check=check, expected=expected, key=key,
+        other_keys=tuple(other_keys), own=own, flags=tuple((flag or "").split()), metavar=metavar, heading=heading,
+        parse=parse, separator=separator, in_blocks=cntk is not None, on_command_line=flag is not None,
     )  # fmt: skip
     return field(default=default, metadata={DECLARED: declared})
 
@@ -274,7 +274,9 @@ class OptionFault(ConfigError):
 
         options: the options whose names the text contains in braces, "is given beside {state_list}".
         """
-        self._option, self._text, self._options = option, text, tuple(options)
+        self._option = option
+        self._text = text
+        self._options = tuple(options)
         self.key = option.key if isinstance(option, Option) else option
         super().__init__(self.message("name"))
 
@@ -308,7 +310,7 @@ def with_names(text: str, options: Iterable[Option], way: Way) -> str:
 
 def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
     """Return a declaration with what name, default and type hint of its field tell."""
-    first, *others = of.name.split("_")
+    first, *other_words = of.name.split("_")
     single, several, choices = _type_of(hint)
     required = of.default is MISSING and of.default_factory is MISSING
     default = REQUIRED if required else None if of.default is MISSING else of.default  # None: that of a group
@@ -322,7 +324,7 @@ def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
         several=several,
         choices=choices,
         default=default,
-        key=declared.key or first + "".join(word.capitalize() for word in others),
+        key=declared.key or first + "".join(word.capitalize() for word in other_words),
         flags=declared.flags or ("--" + no_switch * "no-" + of.name.replace("_", "-"),),
         metavar=declared.metavar or ("" if choices else METAVARS.get(single, "")),
     )
@@ -330,7 +332,8 @@ def complete(declared: Option, of: "Field[Any]", hint: Any) -> Option:
 
 def _type_of(hint: Any) -> tuple[Any, str, tuple[str, ...]]:
     """Return the type of one value, whether there are several, and the choices, of a type hint."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         inner = [argument for argument in arguments if argument is not types.NoneType]
         if len(inner) > 1 and any(typing.get_origin(argument) is Literal for argument in inner):
@@ -347,7 +350,8 @@ def _type_of(hint: Any) -> tuple[Any, str, tuple[str, ...]]:
 
 def _kinds_of(hint: Any) -> tuple[Any, ...]:
     """Return the types of one value; () for those that the class of the options checks itself."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         kinds = tuple(_kinds_of(argument) for argument in arguments if argument is not types.NoneType)
         return sum(kinds, ()) if all(kinds) else ()

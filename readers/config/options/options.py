@@ -148,16 +148,12 @@ class Options:
 
     def to_flags(self) -> list[str]:
         """Return the words of the command line for the options that differ from their defaults."""
-        words: list[str] = []
-        for declared in self.declared():
-            value = getattr(self, declared.name)
-            if not declared.on_command_line:
-                continue
-            if isinstance(value, Options):
-                words += value.to_flags()
-            elif declared.required or value != declared.default:
-                words += _words_of(declared, value)
-        return words
+        entries = [(each, _words_of(each, value)) for each, value in self.changed() if each.on_command_line]
+        flags = [word for declared, words in entries for word in words if declared.flag.startswith("-")]
+        positional = [word for declared, words in entries for word in words if not declared.flag.startswith("-")]
+        if any(word.startswith("-") and word != "-" for word in positional):
+            return [*flags, "--", *positional]
+        return [word for _, words in entries for word in words]
 
     def to_settings(self, complete: bool = False) -> list[str]:
         """Return `name=value` of a configuration for the options that differ from their defaults, or for all.
@@ -310,10 +306,11 @@ def _setting_of(value: Any) -> str:
 def _with_parameters(text: str, documented: Mapping[str, tuple[Option, Any]]) -> str:
     """Return a docstring with the options in its section Parameters, after what that has, before the section Raises."""
     entries = "\n".join(_entry(name, *declaration) for name, declaration in documented.items())
-    summary, title, others = inspect.cleandoc(text).partition(RAISES)
-    title, others = RAISES, others or "------\nOptionFault\n    For a value out of range."
+    summary, title, raises = inspect.cleandoc(text).partition(RAISES)
+    title = RAISES
+    raises = raises or "------\nOptionFault\n    For a value out of range."
     begin = "\n" if "\nParameters\n" in summary else "\n\nParameters\n----------\n"
-    return f"{summary}{begin}{entries}{title}{others}\n"
+    return f"{summary}{begin}{entries}{title}{raises}\n"
 
 
 def _entry(name: str, declared: Option, hint: Any) -> str:

@@ -40,14 +40,14 @@ def entry_name(text: str, where: str) -> str:
     match = _NAME_LINE.fullmatch(text)
     if not match or not match.group(1):
         raise FormatError(f"{where}: {text[:60]!r}; expected the quoted name of an entry")
-    name, arrow, rest = match.groups()
+    name, arrow, tail = match.groups()
     if arrow:
         raise FormatError(
             f'{where}: entry "{name}" {arrow} points to a directory of label files; '
             "expected the labels themselves; gather them into one MLF, for instance with HLEd"
         )
-    if rest:
-        raise FormatError(f'{where}: {rest[:40]!r} after the name "{name}"; expected nothing more on the line')
+    if tail:
+        raise FormatError(f'{where}: {tail[:40]!r} after the name "{name}"; expected nothing more on the line')
     return unescape_entry(name)
 
 

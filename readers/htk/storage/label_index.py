@@ -45,12 +45,14 @@ class _Copies:
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile(prefix="argonaut-labels-", buffering=0)  # noqa: SIM115
-        self._size, self._lock = 0, threading.Lock()
+        self._size = 0
+        self._lock = threading.Lock()
 
     def append(self, text: bytes) -> int:
         """Write a text; return where it begins."""
         with self._lock:
-            begin, view = self._size, memoryview(text)
+            begin = self._size
+            view = memoryview(text)
             while view:
                 view = view[self.file.write(view) :]
             self._size += len(text)
@@ -75,7 +77,8 @@ class LabelText:
         self._open()
 
     def _open(self) -> None:
-        self._lock, self._begin = threading.Lock(), 0
+        self._lock = threading.Lock()
+        self._begin = 0
         self._copies: _Copies | None = None
         self._file: FileIO | None = None
         if _is_plain(self.path):
@@ -85,7 +88,8 @@ class LabelText:
         else:
             text = read_text_bytes(self.path)
             self._copies = _copies.get(os.getpid()) or _copies.setdefault(os.getpid(), _Copies())
-            self._begin, self.size = self._copies.append(text), len(text)
+            self._begin = self._copies.append(text)
+            self.size = len(text)
 
     def read(self, begin: int, size: int) -> bytes:
         """Return a part of the text.  Raises FormatError if the file has changed."""
@@ -145,7 +149,8 @@ def _read_at(file: FileIO, begin: int, size: int, lock: threading.Lock) -> bytes
         if not piece:
             break
         pieces.append(piece)
-        begin, size = begin + len(piece), size - len(piece)
+        begin += len(piece)
+        size -= len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -193,35 +198,42 @@ class Fault(NamedTuple):
 
 def find_entries(text: LabelText) -> Iterator[FoundEntries | Fault]:
     """Yield the entries of a label file, in order, and the faults between them."""
-    place, line, size = 0, 0, BLOCK
+    position = line = 0
+    size = BLOCK
     names, bodies = (np.empty((ENTRIES_AT_ONCE, 2), np.int64) for _ in range(2))
-    lines, plain = np.empty(ENTRIES_AT_ONCE, np.int64), np.empty(ENTRIES_AT_ONCE, np.bool_)
-    while place < text.size:
-        block = text.read(place, min(size, text.size - place))
-        is_last = place + len(block) == text.size
+    lines = np.empty(ENTRIES_AT_ONCE, np.int64)
+    plain = np.empty(ENTRIES_AT_ONCE, np.bool_)
+    while position < text.size:
+        block = text.read(position, min(size, text.size - position))
+        is_last = position + len(block) == text.size
         block = block if is_last else block[: block.rfind(b"\n") + 1]
         if not block.isascii() or b"\0" in block:
             decode_text(block, text.path, line, exact=True)
-        characters, begin, reason = np.frombuffer(block, np.uint8), 0, FULL
+        characters = np.frombuffer(block, np.uint8)
+        begin = 0
+        reason = FULL
         while reason != END:
             count, begin, line, reason = index_entries(characters, begin, line, names, bodies, lines, plain)
             if count:
-                yield _found(block, place, names[:count], bodies[:count], lines[:count], plain[:count])
+                yield _found(block, position, names[:count], bodies[:count], lines[:count], plain[:count])
             if reason in (ODD_NAME, NOT_CLOSED):
                 close, end, num_lines, _ = find_dot(characters, block.find(b"\n", begin) + 1 or len(block))
                 if close < 0 and not is_last:
                     break
                 yield _fault(block, begin, line, text.path)
-                begin, line = end, line + 1 + num_lines
+                begin = end
+                line = line + 1 + num_lines
         size = BLOCK if begin else 2 * size  # an entry that is longer than the block
-        place += begin
+        position += begin
 
 
-def _found(block: bytes, place: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags) -> FoundEntries:
+def _found(block: bytes, position: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags) -> FoundEntries:
     """Return the entries in the rows of the arrays, of a block that begins at a place in the file."""
     rows = np.empty(len(names), ENTRY)
-    rows["name"], rows["name_size"] = names[:, 0] + place, names[:, 1] - names[:, 0]
-    rows["gap"], rows["size"] = bodies[:, 0] - names[:, 0], bodies[:, 1] - bodies[:, 0]
+    rows["name"] = names[:, 0] + position
+    rows["name_size"] = names[:, 1] - names[:, 0]
+    rows["gap"] = bodies[:, 0] - names[:, 0]
+    rows["size"] = bodies[:, 1] - bodies[:, 0]
     rows["line"] = lines
     return FoundEntries([unescape_entry(block[a:b].decode()) for a, b in names.tolist()], rows, plain.copy())
 
@@ -248,10 +260,12 @@ class LabelIndex:
     """
 
     def __init__(self, parse: ParseLabels, others: Collection[str]):
-        self._parse, self._others = parse, others
+        self._parse = parse
+        self._others = others
         self._texts: list[tuple[LabelText, bool]] = []  # with whether faults are ignored
         self._firsts: list[int] = []  # number of the first entry of each file
-        self._rows, self._any_path = np.empty(0, ENTRY), np.empty(0, bool)
+        self._rows = np.empty(0, ENTRY)
+        self._any_path = np.empty(0, bool)
         self._new: list[tuple[npt.NDArray[np.void], Flags]] = []  # rows and flags that are not in these arrays yet
         self._last: tuple[int, bytes] = -1, b""  # of `_content`
         self._table = KeyTable(self.key)
@@ -296,13 +310,13 @@ class LabelIndex:
         self._ends = None
         self._texts.append((text, refuse is not None))
         self._firsts.append(len(self))
-        for found in find_entries(text):
-            if isinstance(found, FoundEntries):
-                self._add(found, accept, wanted, refuse)
+        for entries in find_entries(text):
+            if isinstance(entries, FoundEntries):
+                self._add(entries, accept, wanted, refuse)
             elif refuse is None:
-                raise found.error
+                raise entries.error
             else:
-                refuse(found.line, found.error)
+                refuse(entries.line, entries.error)
         if len(self._texts) > MOST_OPEN:
             text.release()
 
@@ -311,26 +325,26 @@ class LabelIndex:
         keys = [key_of(name) for name in found.names]
         hashes = hashes_of(keys)
         patterns = np.fromiter(("*" in key or "?" in key for key in keys), bool, len(keys))
-        kept = np.ones(len(keys), np.bool_) if wanted is None else patterns | wanted.contains(hashes)
+        accepted = np.ones(len(keys), np.bool_) if wanted is None else patterns | wanted.contains(hashes)
         unusual = patterns | ~found.plain | self._table.known(hashes) | several(hashes)
         if self._others:
             unusual |= np.fromiter((key in self._others for key in keys), bool, len(keys))
         first: dict[str, int] = {}  # key -> line
-        for i in np.flatnonzero(kept & unusual).tolist():
+        for i in np.flatnonzero(accepted & unusual).tolist():
             line = int(found.rows["line"][i])
-            told = None if refuse is None else partial(refuse, line)
+            refuse_line = None if refuse is None else partial(refuse, line)
             try:
-                labels = [] if found.plain[i] and not patterns[i] else self._checked(found.rows[i], told)
-                kept[i] = accept(found.names[i], labels, line, first.get(keys[i], 0))
+                labels = [] if found.plain[i] and not patterns[i] else self._checked(found.rows[i], refuse_line)
+                accepted[i] = accept(found.names[i], labels, line, first.get(keys[i], 0))
                 first[keys[i]] = line
             except FormatError as fault:
-                kept[i] = False
-                if told is None:
+                accepted[i] = False
+                if refuse_line is None:
                     raise
-                told(fault)
+                refuse_line(fault)
         flags = np.fromiter((name.startswith("*/") for name in found.names), bool, len(keys))
-        self._new.append((found.rows[kept], flags[kept]))
-        self._table.extend(hashes[kept])
+        self._new.append((found.rows[accepted], flags[accepted]))
+        self._table.extend(hashes[accepted])
 
     def _checked(self, row: np.void, on_fault: OnFault | None) -> list["Label"]:
         """Return the labels of an entry of the last file."""
@@ -342,7 +356,9 @@ class LabelIndex:
         with self._lock:
             if self._new:
                 rows, flags = zip((self._rows, self._any_path), *self._new)
-                self._rows, self._any_path, self._new = np.concatenate(rows), np.concatenate(flags), []
+                self._rows = np.concatenate(rows)
+                self._any_path = np.concatenate(flags)
+                self._new = []
 
     def find(self, key: str, any_path: bool = False) -> int | None:
         """Return the number of the entry with a key, None if there is none; any_path: only one written `*/key`."""

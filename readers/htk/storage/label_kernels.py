@@ -16,65 +16,72 @@ _MOST_DIGITS = 15  # of a time
 
 @njit(cache=True, nogil=True)
 def index_entries(
-    text: Characters, place: int, line: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags
+    text: Characters, position: int, line: int, names: Ints, bodies: Ints, lines: Ints, plain: Flags
 ) -> tuple[int, int, int, int]:
-    """Find entries in a text of whole lines, from a place between two entries on.
+    """Find entries in a text of whole lines, from a position between two entries on.
 
-    text: (n,) uint8; line: lines before `place` in the file.
+    text: (n,) uint8; line: lines before `position` in the file.
     names: (m, 2) int64, filled with begin and end of the name of each entry, without quotes.
     bodies: (m, 2) int64, filled with begin and end of its label lines.
     lines: (m,) int64, filled with the number of its first line, from 1.
     plain: (m,) bool, filled with whether its label lines are surely without fault.
-    Returns (number of entries, place and line of what follows them, why the search stopped there).
+    Returns (number of entries, position and line of what follows them, why the search stopped there).
     """
     count = 0
-    while place < len(text):
-        end, first, last = _bounds(text, place)
+    while position < len(text):
+        end, first, last = _bounds(text, position)
         if first == last or _is_header(text, first, last):
-            place, line = end, line + 1
+            position = end
+            line += 1
             continue
         if not _is_plain_name(text, first, last):
-            return count, place, line, ODD_NAME
+            return count, position, line, ODD_NAME
         if count == len(names):
-            return count, place, line, FULL
+            return count, position, line, FULL
         close, after, num_lines, is_plain = find_dot(text, end)
         if close < 0:
-            return count, place, line, NOT_CLOSED
-        names[count, 0], names[count, 1] = first + 1, last - 1
-        bodies[count, 0], bodies[count, 1] = end, close
-        lines[count], plain[count] = line + 1, is_plain
-        place, line, count = after, line + 1 + num_lines, count + 1
-    return count, place, line, END
+            return count, position, line, NOT_CLOSED
+        names[count, 0] = first + 1
+        names[count, 1] = last - 1
+        bodies[count, 0] = end
+        bodies[count, 1] = close
+        lines[count] = line + 1
+        plain[count] = is_plain
+        position = after
+        line += 1 + num_lines
+        count += 1
+    return count, position, line, END
 
 
 @njit(cache=True, nogil=True)
-def find_dot(text: Characters, place: int) -> tuple[int, int, int, bool]:
+def find_dot(text: Characters, position: int) -> tuple[int, int, int, bool]:
     """Return where the line with the dot that closes an entry begins and ends, the number of lines up to it, and
     whether all of them are surely without fault; -1 first if there is none.
     """
-    num_lines, is_plain, is_read = 0, True, True
-    while place < len(text):
-        end, first, last = _bounds(text, place)
+    num_lines = 0
+    is_plain = is_read = True
+    while position < len(text):
+        end, first, last = _bounds(text, position)
         num_lines += 1
         if last - first == 1 and text[first] == ord("."):
-            return place, end, num_lines, is_plain
+            return position, end, num_lines, is_plain
         if is_plain:
             kind = _kind(text, first, last)
             if kind == _SEPARATOR:
                 is_read = False  # of alternatives, only the first is read
             elif kind == _ODD and (is_read or _has_odd_bytes(text, first, last)):
                 is_plain = False
-        place = end
-    return -1, place, num_lines, is_plain
+        position = end
+    return -1, position, num_lines, is_plain
 
 
 @njit(cache=True, nogil=True)
-def _bounds(text: Characters, place: int) -> tuple[int, int, int]:
+def _bounds(text: Characters, position: int) -> tuple[int, int, int]:
     """Return the end of a line with its line end, and its first and last character that is not blank."""
-    end = place
+    end = position
     while end < len(text) and text[end] != 10:
         end += 1
-    first, last = place, end
+    first, last = position, end
     while first < last:
         size = _blank_size(text, first, last)
         if size == 0:
@@ -91,21 +98,22 @@ def _bounds(text: Characters, place: int) -> tuple[int, int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _blank_size(text: Characters, place: int, last: int) -> int:
-    """Return the number of bytes of the character at a place if it is a blank of `str.strip`, else 0."""
-    one = text[place]
-    if one < 128:
-        return 1 if _is_blank(one) else 0
-    if one == 0xC2 and last - place > 1:
-        return 2 if text[place + 1] == 0x85 or text[place + 1] == 0xA0 else 0
-    if not 0xE1 <= one <= 0xE3 or last - place < 3:
+def _blank_size(text: Characters, position: int, last: int) -> int:
+    """Return the number of bytes of the character at a position if it is a blank of `str.strip`, else 0."""
+    lead = text[position]
+    if lead < 128:
+        return 1 if _is_blank(lead) else 0
+    if lead == 0xC2 and last - position > 1:
+        return 2 if text[position + 1] == 0x85 or text[position + 1] == 0xA0 else 0
+    if not 0xE1 <= lead <= 0xE3 or last - position < 3:
         return 0
-    two, three = text[place + 1], text[place + 2]
+    second = text[position + 1]
+    third = text[position + 2]
     is_blank = (
-        (one == 0xE1 and two == 0x9A and three == 0x80)  # U+1680
-        or (one == 0xE2 and two == 0x80 and (three <= 0x8A or three == 0xA8 or three == 0xA9 or three == 0xAF))
-        or (one == 0xE2 and two == 0x81 and three == 0x9F)  # U+205F
-        or (one == 0xE3 and two == 0x80 and three == 0x80)  # U+3000
+        (lead == 0xE1 and second == 0x9A and third == 0x80)  # U+1680
+        or (lead == 0xE2 and second == 0x80 and (third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF))
+        or (lead == 0xE2 and second == 0x81 and third == 0x9F)  # U+205F
+        or (lead == 0xE3 and second == 0x80 and third == 0x80)  # U+3000
     )
     return 3 if is_blank else 0
 
@@ -130,8 +138,8 @@ def _is_plain_name(text: Characters, first: int, last: int) -> bool:
     """Whether a line is a name in quotes, without other quotes."""
     if last - first < 3 or text[first] != ord('"') or text[last - 1] != ord('"'):
         return False
-    for place in range(first + 1, last - 1):  # noqa: SIM110
-        if text[place] == ord('"'):
+    for position in range(first + 1, last - 1):  # noqa: SIM110
+        if text[position] == ord('"'):
             return False
     return True
 
@@ -139,8 +147,8 @@ def _is_plain_name(text: Characters, first: int, last: int) -> bool:
 @njit(cache=True, nogil=True)
 def _has_odd_bytes(text: Characters, first: int, last: int) -> bool:
     """Whether a line has other characters than printable ASCII, blanks and tabs."""
-    for place in range(first, last):  # noqa: SIM110
-        if not (32 <= text[place] <= 126 or text[place] == 9):
+    for position in range(first, last):  # noqa: SIM110
+        if not (32 <= text[position] <= 126 or text[position] == 9):
             return True
     return False
 
@@ -150,8 +158,8 @@ def _kind(text: Characters, first: int, last: int) -> int:
     """Return the kind of a label line: plain is `name...`, or `start end name...` with whole numbers in order."""
     if _has_odd_bytes(text, first, last):
         return _ODD
-    for place in range(first, last):
-        if text[place] == ord('"') or text[place] == ord("'") or text[place] == ord("\\"):
+    for position in range(first, last):
+        if text[position] == ord('"') or text[position] == ord("'") or text[position] == ord("\\"):
             return _ODD
     begin, end, start = _field(text, first, last)
     if last - first == 3 and text[first] == text[first + 1] == text[first + 2] == ord("/"):
@@ -166,15 +174,16 @@ def _kind(text: Characters, first: int, last: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _field(text: Characters, place: int, last: int) -> tuple[int, int, int]:
+def _field(text: Characters, position: int, last: int) -> tuple[int, int, int]:
     """Return begin and end of the next field, and its value; -1 unless it is a whole number of few digits."""
-    while place < last and _is_blank(text[place]):
-        place += 1
-    begin, value = place, 0
-    while place < last and not _is_blank(text[place]):
-        if value >= 0 and 48 <= text[place] <= 57 and place - begin < _MOST_DIGITS:
-            value = 10 * value + text[place] - 48
+    while position < last and _is_blank(text[position]):
+        position += 1
+    begin = position
+    value = 0
+    while position < last and not _is_blank(text[position]):
+        if value >= 0 and 48 <= text[position] <= 57 and position - begin < _MOST_DIGITS:
+            value = 10 * value + text[position] - 48
         else:
             value = -1
-        place += 1
-    return begin, place, value
+        position += 1
+    return begin, position, value

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.errors import FormatError
-from readers.language.grammars.network import NetworkBuilder, WordNetwork
+from readers.language.grammars.network import TAG_END, NetworkBuilder, WordNetwork
 from readers.language.grammars.parsing import LineFault
 
 MOST_NESTED = 150  # brackets and rules inside each other
@@ -58,7 +58,15 @@ class Maybe:
     item: "Expression"
 
 
-Expression = Word | Reference | Series | Choice | Repeat | Maybe
+@dataclass(frozen=True)
+class Tagged:
+    """An expression whose words have a tag."""
+
+    item: "Expression"
+    tag: str
+
+
+Expression = Word | Reference | Series | Choice | Repeat | Maybe | Tagged
 NOTHING, IMPOSSIBLE = Series(()), Choice(())
 
 
@@ -87,19 +95,19 @@ def weighted_choice(items: Sequence[Expression], weights: Sequence[float | None]
 
 def references(expression: Expression) -> list[Reference]:
     """Return the references to rules in an expression."""
-    found: list[Reference] = []
+    reached: list[Reference] = []
     waiting = [expression]
     while waiting:
         match waiting.pop():
             case Reference() as reference:
-                found.append(reference)
+                reached.append(reference)
             case Series(items):
                 waiting.extend(items)
             case Choice(items):
                 waiting.extend(item for item, _ in items)
-            case Maybe(item) | Repeat(item):
+            case Maybe(item) | Repeat(item) | Tagged(item):
                 waiting.append(item)
-    return found
+    return reached
 
 
 def expand(rules: Mapping[str, Expression], roots: Sequence[str], where: str) -> WordNetwork:
@@ -136,6 +144,8 @@ def _random_words(item: Expression, rules: Mapping[str, Expression], rng: np.ran
             return _random_words(items[int(number)][0], rules, rng, depth + 1)
         case Series(items):
             return [word for part in items for word in _random_words(part, rules, rng, depth + 1)]
+        case Tagged(inner):
+            return _random_words(inner, rules, rng, depth + 1)
         case Maybe(inner):
             return _random_words(inner, rules, rng, depth + 1) if rng.random() < 0.5 else []
         case Repeat(inner, least):
@@ -152,7 +162,8 @@ def _shares(items: Sequence[tuple[Expression, float]]) -> npt.NDArray[np.float64
 
 class _Expansion:
     def __init__(self, rules: Mapping[str, Expression], where: str):
-        self.rules, self.where = rules, where
+        self.rules = rules
+        self.where = where
         self.builder = NetworkBuilder(where)
         self.active: list[str] = []  # rules that are being expanded
 
@@ -200,6 +211,23 @@ class _Expansion:
                 if not least:
                     builder.add(begin, end)
                 self._expand(inner, begin, end, {}, depth + 1)
+            case Tagged(inner) if self._reaches(inner, loops):
+                self._expand(inner, entry, exit, loops, depth + 1)
+            case Tagged(inner, tag):
+                begin, end = builder.node(), builder.node()
+                builder.add(entry, begin, tag=tag)
+                builder.add(end, exit, tag=TAG_END)
+                self._expand(inner, begin, end, {}, depth + 1)
+
+    def _reaches(self, item: Expression, loops: Mapping[str, int]) -> bool:
+        """Return whether an expression refers to an active rule: its loop leaves it, so that a tag would not end."""
+        reached: set[str] = set()
+        waiting = [item]
+        while waiting:
+            names = {reference.rule for reference in references(waiting.pop())} & self.rules.keys() - reached
+            reached |= names
+            waiting += [self.rules[name] for name in names]
+        return not reached.isdisjoint(loops)
 
     def _sequence(
         self, items: Sequence[Expression], entry: int, exit: int, loops: Mapping[str, int], depth: int

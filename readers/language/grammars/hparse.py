@@ -164,23 +164,23 @@ def _parser() -> Any:
 
 def _words_of_marks(parts: list[Any]) -> list[Expression]:
     """Replace what stands from WD_BEGIN%word to WD_END%word by the word."""
-    found: list[Expression] = []
+    expressions: list[Expression] = []
     opened = None
     for part in parts:
         if not isinstance(part, _Mark):
             if opened is None:
-                found.append(part)
+                expressions.append(part)
         elif part.begins == (opened is None) and (opened is None or opened.word == part.word):
             opened = part if part.begins else None
             if part.begins:
-                found.append(Word(part.word))
+                expressions.append(Word(part.word))
         else:
             raise LineFault(part.line, _unpaired(part))
     if opened is not None:
         raise LineFault(opened.line, _unpaired(opened))
-    return found
+    return expressions
 
 
 def _unpaired(mark: _Mark) -> str:
-    name, other = ("WD_BEGIN", "WD_END") if mark.begins else ("WD_END", "WD_BEGIN")
-    return f"{name}%{mark.word[:MOST_SHOWN]} alone; expected {other} of the same word in the same sequence"
+    name, partner = ("WD_BEGIN", "WD_END") if mark.begins else ("WD_END", "WD_BEGIN")
+    return f"{name}%{mark.word[:MOST_SHOWN]} alone; expected {partner} of the same word in the same sequence"

@@ -7,8 +7,8 @@ r"""JSGF, the Java Speech Grammar Format.
 
 The sentences are those of all public rules.  "..." is one word with any characters.  Weights are relative: `/3/ a |
 /1/ b` costs -ln 3/4 and -ln 1/4; alternatives without weights cost nothing.  They may be Java's, as /3.14e3/ and /8f/.
-Tags in braces are ignored.  `<NULL>` is the empty sentence, `<VOID>` cannot be spoken.  A rule may refer to itself at
-its end.  Imports are refused.
+A tag belongs to what it follows: the words of `<lamp>+ {light}` have the tag `light`.  `<NULL>` is the empty sentence,
+`<VOID>` cannot be spoken.  A rule may refer to itself at its end; what refers to it has no tag.  Imports are refused.
 
 References
 ----------
@@ -28,6 +28,7 @@ from readers.language.grammars.expression import (
     Maybe,
     Reference,
     Repeat,
+    Tagged,
     Word,
     expand,
     series,
@@ -106,16 +107,16 @@ def jsgf_rules(text: str, where: str = "JSGF grammar") -> tuple[dict[str, Expres
     """
     header = HEADER.match(text)
     if header is None:
-        found = text.strip().split("\n")[0][:MOST_SHOWN]
-        raise FormatError(f"{where}:1: {found!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
+        first_line = text.strip().split("\n")[0][:MOST_SHOWN]
+        raise FormatError(f"{where}:1: {first_line!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
     blank = "\n" * text.count("\n", 0, header.end())  # keeps the numbers of the lines
-    name, found = parse(_parser(), blank + text[header.end() :], where, _NAMES)
+    name, first_line = parse(_parser(), blank + text[header.end() :], where, _NAMES)
     rules: dict[str, Expression] = {}
-    for rule, line, expression, _ in found:
+    for rule, line, expression, _ in first_line:
         if rule in rules or rule in SPECIAL:
             raise FormatError(f"{where}:{line}: rule {rule} is defined already; expected each name once")
         rules[rule] = expression
-    public = [rule for rule, _, _, is_public in found if is_public]
+    public = [rule for rule, _, _, is_public in first_line if is_public]
     qualified = {f"<{name}.{rule[1:]}": Reference(rule, 1) for rule in rules}
     return {**qualified, **rules, **SPECIAL}, public
 
@@ -148,8 +149,14 @@ def _parser() -> Any:
             return series(parts), weight
 
         def item(self, parts: list[Any]) -> Any:
-            repeats = [part for part in parts if isinstance(part, Token) and part.type in ("STAR", "PLUS")]
-            return Repeat(parts[0], int(repeats[0].type == "PLUS")) if repeats else parts[0]
+            expression, *marks = parts
+            for mark in marks:
+                if mark.type == "TAG":
+                    tag = canonical(_ESCAPE.sub(r"\1", mark[1:-1])).strip()
+                    expression = Tagged(expression, tag) if tag else expression
+                else:
+                    expression = Repeat(expression, int(mark.type == "PLUS"))
+            return expression
 
         def word(self, parts: list[Any]) -> Word:
             text = str(parts[0])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from readers.errors import FormatError
 
 MOST_ARCS = 200_000  # of a network; nested rules multiply, so that a short file could fill the memory
+TAG_END = ""
 UNKNOWN = "[unk]"  # in a grammar: anything that is not in it
 
 
@@ -22,12 +23,15 @@ class WordArc(NamedTuple):
         None for an arc without a word.
     cost : float
         -ln of the weight, at least 0.
+    tag : str or None
+        Of an arc without a word: the tag of the words from here on, or TAG_END where it ends.
     """
 
     source: int
     target: int
     word: str | None = None
     cost: float = 0.0
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class NetworkBuilder:
         self.num_nodes += 1
         return self.num_nodes - 1
 
-    def add(self, source: int, target: int, word: str | None = None, cost: float = 0.0) -> None:
+    def add(self, source: int, target: int, word: str | None = None, cost: float = 0.0, tag: str | None = None) -> None:
         """Add an arc.  Raises FormatError for one arc too many and for a cost that is negative or not finite."""
         if not 0 <= cost < math.inf:
             raise FormatError(f"{self.where}: cost {cost:g} of {word or 'an arc'}; expected a number of at least 0")
@@ -77,7 +81,7 @@ class NetworkBuilder:
                 f"{self.where}: more than {MOST_ARCS} arcs when its rules are expanded; expected a smaller grammar, "
                 "without rules that multiply each other"
             )
-        self.arcs.append(WordArc(source, target, word, cost))
+        self.arcs.append(WordArc(source, target, word, cost, tag))
 
     def network(self) -> WordNetwork:
         """Return what has been collected."""

@@ -38,12 +38,15 @@ def _message(fault: Any, text: str, where: str, names: Mapping[str, str]) -> str
     """Return the message of a syntax error."""
     token = getattr(fault, "token", None)
     if token is None:
-        line, found = fault.line, repr(text[fault.pos_in_stream :].split("\n", 1)[0][:MOST_SHOWN])
+        line = fault.line
+        problem = repr(text[fault.pos_in_stream :].split("\n", 1)[0][:MOST_SHOWN])
     elif token.type == "$END":
-        line, found = text.count("\n") + 1, "the end"
+        line = text.count("\n") + 1
+        problem = "the end"
     else:
-        line, found = fault.line, repr(str(token)[:MOST_SHOWN])
+        line = fault.line
+        problem = repr(str(token)[:MOST_SHOWN])
     allowed = getattr(fault, "accepts", None) or getattr(fault, "expected", None) or getattr(fault, "allowed", None)
     expected = sorted({names[name] for name in allowed or () if name in names}) or ["another symbol"]
     last = f" or {expected[-1]}" if expected[1:] else expected[-1]
-    return f"{where}:{line}: {found}; expected {', '.join(expected[:-1])}{last}"
+    return f"{where}:{line}: {problem}; expected {', '.join(expected[:-1])}{last}"

@@ -28,7 +28,7 @@ from readers.kaldi.ark import ArkEntry
 from readers.minibatches.base import block_of
 from readers.sources.arrays.options import ArrayFeatures, ArrayLabels, ArrayReaderOptions
 from readers.sources.frames.frame_reader import FrameReader
-from readers.sources.frames.repetition import vectors_fault
+from readers.sources.frames.frame_repetition import vectors_fault
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
 Utterances = npt.NDArray[Any] | Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
@@ -109,16 +109,16 @@ class ArrayReader(FrameReader):
         write: bool = False,
     ):
         _check_kinds(arrays, options, streams, seed)
-        unknown = [name for name, told in streams.items() if name not in arrays and _is_stream(told)]
+        unknown = [name for name, options in streams.items() if name not in arrays and _is_stream(options)]
         if unknown:
             raise ConfigError(
                 f"{SOURCE}: options of {unknown[0]}, which has no arrays; expected {' or '.join(arrays)}"
                 f"{did_you_mean(unknown[0], arrays)}"
             )
         self._by_name = _aligned({name: _by_key(name, utterances) for name, utterances in arrays.items()})
-        self._told = {name: told for name, told in streams.items() if name in arrays}
-        others = {name: told for name, told in streams.items() if name not in arrays}
-        super().__init__(block_of(options, others, SOURCE), seed, write)
+        self._told = {name: chosen for name, chosen in streams.items() if name in arrays}
+        inner_blocks = {name: chosen for name, chosen in streams.items() if name not in arrays}
+        super().__init__(block_of(options, inner_blocks, SOURCE), seed, write)
 
     def find_streams(  # type: ignore[override]  # of an instance: its arrays
         self, config: Config, write: bool
@@ -126,11 +126,11 @@ class ArrayReader(FrameReader):
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
         for name, arrays in self._by_name.items():
-            told = self._told.get(name)
+            stream_options = self._told.get(name)
             if next(iter(arrays.values())).ndim == 1:
-                labels.append(_classes(name, arrays, _options(name, told, ArrayLabels)))
+                labels.append(_classes(name, arrays, _options(name, stream_options, ArrayLabels)))
             else:
-                features.append(_numbers(name, arrays, _options(name, told, ArrayFeatures)))
+                features.append(_numbers(name, arrays, _options(name, stream_options, ArrayFeatures)))
                 features[-1].ignores_mismatch = self.options.ignores_mismatch
         if not features or features[0].expand:
             raise ConfigError(f"{SOURCE}: no stream of numbers for each frame first; expected arrays (num_frames, dim)")
@@ -147,12 +147,12 @@ class ArrayReader(FrameReader):
 
 def _check_kinds(arrays: Any, options: Any, streams: Any, seed: Any) -> None:
     """Raise ConfigError for a parameter of another type than expected."""
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
+    is_seed = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
     checks = (
         ("arrays", arrays, isinstance(arrays, Mapping), "a mapping of names to arrays"),
         ("options", options, isinstance(options, ArrayReaderOptions), "ArrayReaderOptions"),
         ("streams", streams, isinstance(streams, Mapping), "a mapping of names to options"),
-        ("seed", seed, whole, "an integer of at least 0"),
+        ("seed", seed, is_seed, "an integer of at least 0"),
     )
     for name, value, fine, expected in checks:
         if not fine:
@@ -186,12 +186,12 @@ def _by_key(name: str, utterances: Utterances) -> dict[str, np.ndarray]:
     if not arrays:
         raise ConfigError(f"{SOURCE}: {name}: no utterances; expected at least one")
     model = next(iter(arrays.values()))
-    wanted = "numbers (num_frames, dim) or classes, integers (num_frames,)"
+    shapes = "numbers (num_frames, dim) or classes, integers (num_frames,)"
     for key, array in arrays.items():
         classes = array.ndim == 1 and array.dtype.kind in "iu"
         numbers = array.ndim == 2 and array.dtype.kind in "iuf"
         if not (classes or numbers) or not array.size:
-            raise _fault(name, key, f"{array.dtype} {array.shape}", wanted)
+            raise _fault(name, key, f"{array.dtype} {array.shape}", shapes)
         if array.shape[1:] != model.shape[1:]:
             dims = ", ".join(("num_frames", *map(str, model.shape[1:])))
             raise _fault(name, key, f"{array.shape}", f"({dims}), as of the first utterance")
@@ -205,8 +205,8 @@ def _aligned(by_name: dict[str, dict[str, np.ndarray]]) -> dict[str, dict[str, n
     first = next(iter(by_name))
     for name, arrays in by_name.items():
         if different := sorted(by_name[first].keys() ^ arrays.keys()):
-            here, there = (first, name) if different[0] in by_name[first] else (name, first)
-            raise ConfigError(f"{SOURCE}: utterance {different[0]} of {here}: none in {there}; expected it in both")
+            owner, lacking = (first, name) if different[0] in by_name[first] else (name, first)
+            raise ConfigError(f"{SOURCE}: utterance {different[0]} of {owner}: none in {lacking}; expected it in both")
     return {name: {key: arrays[key] for key in by_name[first]} for name, arrays in by_name.items()}
 
 
@@ -246,7 +246,8 @@ def _check_lengths(
     features: Sequence[CorpusFeatures], labels: Sequence[CorpusLabels], by_name: Mapping[str, Mapping[str, np.ndarray]]
 ) -> None:
     """Raise ConfigError unless all streams have as many frames of each utterance as the first."""
-    first, repeats = features[0].name, {stream.name: stream.frames_per_vector for stream in features}
+    first = features[0].name
+    repeats = {stream.name: stream.frames_per_vector for stream in features}
     for name in (*repeats, *(stream.name for stream in labels)):
         size = repeats.get(name, 1)
         for key, array in by_name[name].items():

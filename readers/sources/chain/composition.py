@@ -88,20 +88,22 @@ def compose_transcript(acceptor: Acceptor, denominator: LogDenominator) -> Numer
 def _place(keys: Keys, values: Ints, key: int | np.int64) -> int | np.int64:
     """The place of a key in a hash table, or of the empty slot for it; the size of the table is a power of two."""
     mask = len(keys) - 1
-    place = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
-    while values[place] >= 0 and keys[place] != key:
-        place = (place + 1) & mask
-    return place
+    slot = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
+    while values[slot] >= 0 and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @njit(cache=True)
 def _grown(keys: Keys, values: Ints) -> tuple[Keys, Ints]:
     """The hash table at twice its size."""
-    new_keys, new_values = np.empty(2 * len(keys), np.int64), np.full(2 * len(keys), -1, np.int32)
+    new_keys = np.empty(2 * len(keys), np.int64)
+    new_values = np.full(2 * len(keys), -1, np.int32)
     for i in range(len(keys)):
         if values[i] >= 0:
-            place = _place(new_keys, new_values, keys[i])
-            new_keys[place], new_values[place] = keys[i], values[i]
+            slot = _place(new_keys, new_values, keys[i])
+            new_keys[slot] = keys[i]
+            new_values[slot] = values[i]
     return new_keys, new_values
 
 
@@ -123,14 +125,19 @@ def _compose_aligned(
     """
     first, further, earliest, latest = phones
     first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
-    num_phones, num_states = len(first), len(first_arc) - 1
+    num_phones = len(first)
+    num_states = len(first_arc) - 1
     end = begin + num_frames
-    keys, values = np.empty(FIRST_CAPACITY, np.int64), np.full(FIRST_CAPACITY, -1, np.int32)
-    node_set, node_state = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
-    arc_from, arc_to = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
-    arc_output, arc_weight = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.float32)
+    keys = np.empty(FIRST_CAPACITY, np.int64)
+    values = np.full(FIRST_CAPACITY, -1, np.int32)
+    node_set = np.empty(FIRST_CAPACITY, np.int32)
+    node_state = np.empty(FIRST_CAPACITY, np.int32)
+    arc_from = np.empty(FIRST_CAPACITY, np.int32)
+    arc_to = np.empty(FIRST_CAPACITY, np.int32)
+    arc_output = np.empty(FIRST_CAPACITY, np.int32)
+    arc_weight = np.empty(FIRST_CAPACITY, np.float32)
     frame_arcs = np.zeros(num_frames + 1, np.int32)
-    num_nodes, num_arcs = 0, 0
+    num_nodes = num_arcs = 0
 
     # The phones that can be current before the first frame; at the beginning of the utterance none is.
     low = 0
@@ -147,8 +154,10 @@ def _compose_aligned(
     for state in range(num_states):
         if log_initial[state] > -np.inf:
             if num_nodes == len(node_set):
-                node_set, node_state = _longer(node_set), _longer(node_state)
-            node_set[num_nodes], node_state[num_nodes] = 0, state
+                node_set = _longer(node_set)
+                node_state = _longer(node_state)
+            node_set[num_nodes] = 0
+            node_state[num_nodes] = state
             num_nodes += 1
     num_initial = num_nodes
 
@@ -168,7 +177,8 @@ def _compose_aligned(
             outputs = np.empty(2 * (MOST_OPEN + 2), np.int32)
             num_found = 0
             if frame == 0:
-                outputs[0], next_bits[first[0]] = first[0], 1
+                outputs[0] = first[0]
+                next_bits[first[0]] = 1
                 num_found = 1
             phone = low
             while bits:
@@ -188,15 +198,15 @@ def _compose_aligned(
                 bits >>= 1
                 phone += 1
             for k in range(num_found):
-                found = 0
-                while found < num_new and new_sets[found] != next_bits[outputs[k]]:
-                    found += 1
-                if found == num_new:
+                position = 0
+                while position < num_new and new_sets[position] != next_bits[outputs[k]]:
+                    position += 1
+                if position == num_new:
                     if num_new == MOST_SETS:
                         raise ValueError("too many sets of phones that share their outputs")
-                    new_sets[found] = next_bits[outputs[k]]
+                    new_sets[position] = next_bits[outputs[k]]
                     num_new += 1
-                next_set[outputs[k]] = found
+                next_set[outputs[k]] = position
             for node in range(first_node, last_node):
                 if node_set[node] != number:
                     continue
@@ -205,28 +215,36 @@ def _compose_aligned(
                     if next_bits[output] == 0:
                         continue
                     key = (np.int64(frame - begin) * MOST_SETS + next_set[output]) * num_states + den_to[arc]
-                    place = _place(keys, values, key)
-                    if values[place] < 0:
+                    slot = _place(keys, values, key)
+                    if values[slot] < 0:
                         if num_nodes == len(node_set):
-                            node_set, node_state = _longer(node_set), _longer(node_state)
-                        keys[place], values[place] = key, num_nodes
+                            node_set = _longer(node_set)
+                            node_state = _longer(node_state)
+                        keys[slot] = key
+                        values[slot] = num_nodes
                         target = num_nodes
-                        node_set[target], node_state[target] = next_set[output], den_to[arc]
+                        node_set[target] = next_set[output]
+                        node_state[target] = den_to[arc]
                         num_nodes += 1
                         if 2 * num_nodes > len(keys):
                             keys, values = _grown(keys, values)
                     else:
-                        target = values[place]
+                        target = values[slot]
                     if num_arcs == len(arc_from):
-                        arc_from, arc_to = _longer(arc_from), _longer(arc_to)
-                        arc_output, arc_weight = _longer(arc_output), _longer(arc_weight)
-                    arc_from[num_arcs], arc_to[num_arcs] = node, target
-                    arc_output[num_arcs], arc_weight[num_arcs] = output, den_weight[arc]
+                        arc_from = _longer(arc_from)
+                        arc_to = _longer(arc_to)
+                        arc_output = _longer(arc_output)
+                        arc_weight = _longer(arc_weight)
+                    arc_from[num_arcs] = node
+                    arc_to[num_arcs] = target
+                    arc_output[num_arcs] = output
+                    arc_weight[num_arcs] = den_weight[arc]
                     num_arcs += 1
             for k in range(num_found):
                 next_bits[outputs[k]] = 0
         frame_arcs[frame - begin + 1] = num_arcs
-        first_node, low = last_node, new_low
+        first_node = last_node
+        low = new_low
         sets = new_sets[:num_new].copy()
 
     # Keep what leads to the end; arcs are in the order of their frames.
@@ -251,19 +269,26 @@ def _compose_transcript(
     first, to_state, output_of, is_final = acceptor
     first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
     num_states = len(first_arc) - 1
-    keys, values = np.empty(FIRST_CAPACITY, np.int64), np.full(FIRST_CAPACITY, -1, np.int32)
-    node_left, node_right = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
-    arc_from, arc_to = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.int32)
-    arc_output, arc_weight = np.empty(FIRST_CAPACITY, np.int32), np.empty(FIRST_CAPACITY, np.float32)
-    num_nodes, num_arcs = 0, 0
+    keys = np.empty(FIRST_CAPACITY, np.int64)
+    values = np.full(FIRST_CAPACITY, -1, np.int32)
+    node_left = np.empty(FIRST_CAPACITY, np.int32)
+    node_right = np.empty(FIRST_CAPACITY, np.int32)
+    arc_from = np.empty(FIRST_CAPACITY, np.int32)
+    arc_to = np.empty(FIRST_CAPACITY, np.int32)
+    arc_output = np.empty(FIRST_CAPACITY, np.int32)
+    arc_weight = np.empty(FIRST_CAPACITY, np.float32)
+    num_nodes = num_arcs = 0
     for state in range(num_states):
         if log_initial[state] > -np.inf:
             if num_nodes == len(node_left):
-                node_left, node_right = _longer(node_left), _longer(node_right)
-            node_left[num_nodes], node_right[num_nodes] = 0, state
+                node_left = _longer(node_left)
+                node_right = _longer(node_right)
+            node_left[num_nodes] = 0
+            node_right[num_nodes] = state
             key = np.int64(state)
-            place = _place(keys, values, key)
-            keys[place], values[place] = key, num_nodes
+            slot = _place(keys, values, key)
+            keys[slot] = key
+            values[slot] = num_nodes
             num_nodes += 1
             if 2 * num_nodes > len(keys):
                 keys, values = _grown(keys, values)
@@ -271,33 +296,40 @@ def _compose_transcript(
     target_of = np.full(num_outputs, -1, np.int32)
     node = 0
     while node < num_nodes:
-        left = node_left[node]
-        for arc in range(first[left], first[left + 1]):
+        acceptor_state = node_left[node]
+        for arc in range(first[acceptor_state], first[acceptor_state + 1]):
             target_of[output_of[arc]] = to_state[arc]
         for arc in range(first_arc[node_right[node]], first_arc[node_right[node] + 1]):
             output = den_output[arc]
             if target_of[output] < 0:
                 continue
             key = np.int64(target_of[output]) << 32 ^ np.int64(den_to[arc])
-            place = _place(keys, values, key)
-            if values[place] < 0:
+            slot = _place(keys, values, key)
+            if values[slot] < 0:
                 if num_nodes == len(node_left):
-                    node_left, node_right = _longer(node_left), _longer(node_right)
-                keys[place], values[place] = key, num_nodes
+                    node_left = _longer(node_left)
+                    node_right = _longer(node_right)
+                keys[slot] = key
+                values[slot] = num_nodes
                 target = num_nodes
-                node_left[target], node_right[target] = target_of[output], den_to[arc]
+                node_left[target] = target_of[output]
+                node_right[target] = den_to[arc]
                 num_nodes += 1
                 if 2 * num_nodes > len(keys):
                     keys, values = _grown(keys, values)
             else:
-                target = values[place]
+                target = values[slot]
             if num_arcs == len(arc_from):
-                arc_from, arc_to = _longer(arc_from), _longer(arc_to)
-                arc_output, arc_weight = _longer(arc_output), _longer(arc_weight)
-            arc_from[num_arcs], arc_to[num_arcs] = node, target
-            arc_output[num_arcs], arc_weight[num_arcs] = output, den_weight[arc]
+                arc_from = _longer(arc_from)
+                arc_to = _longer(arc_to)
+                arc_output = _longer(arc_output)
+                arc_weight = _longer(arc_weight)
+            arc_from[num_arcs] = node
+            arc_to[num_arcs] = target
+            arc_output[num_arcs] = output
+            arc_weight[num_arcs] = den_weight[arc]
             num_arcs += 1
-        for arc in range(first[left], first[left + 1]):
+        for arc in range(first[acceptor_state], first[acceptor_state + 1]):
             target_of[output_of[arc]] = -1
         node += 1
 
@@ -325,8 +357,15 @@ def _kept(
     """
     number = np.cumsum(alive).astype(np.int32) - np.int32(1)
     arc_from, arc_to, arc_output, arc_weight = arcs
-    kept = alive[arc_to]
+    is_kept = alive[arc_to]
     scores = np.full(len(alive), -np.inf, np.float32)
     scores[: len(initial_scores)] = initial_scores
     final = np.where(final_nodes, np.float32(0.0), np.float32(-np.inf))
-    return number[arc_from[kept]], number[arc_to[kept]], arc_output[kept], arc_weight[kept], scores[alive], final[alive]
+    return (
+        number[arc_from[is_kept]],
+        number[arc_to[is_kept]],
+        arc_output[is_kept],
+        arc_weight[is_kept],
+        scores[alive],
+        final[alive],
+    )

@@ -70,7 +70,8 @@ def read_denominator(path: str | Path) -> DenominatorFile:
         If it cannot be read.
     """
     archive = IndexedArchive(path, KIND)
-    outputs, num_states = archive.metadata.get("outputs"), archive.metadata.get("num_states")
+    outputs = archive.metadata.get("outputs")
+    num_states = archive.metadata.get("num_states")
     if not isinstance(outputs, list) or not outputs or not all(isinstance(name, str) for name in outputs):
         raise FormatError(f"{path}: no names of outputs; expected a list; {AGAIN}")
     if type(num_states) is not int:
@@ -131,7 +132,7 @@ def check_range(numbers: np.ndarray, bound: int, name: str, where: str) -> None:
 
 def fingerprint(graph: DenominatorGraph) -> int:
     """A checksum that differs between graphs."""
-    found = zlib.crc32(f"{graph.num_states} {graph.num_outputs}".encode())
+    checksum = zlib.crc32(f"{graph.num_states} {graph.num_outputs}".encode())
     for name, kind in TYPES.items():
-        found = zlib.crc32(np.ascontiguousarray(getattr(graph, name).astype(kind)).tobytes(), found)
-    return found
+        checksum = zlib.crc32(np.ascontiguousarray(getattr(graph, name).astype(kind)).tobytes(), checksum)
+    return checksum

@@ -64,7 +64,8 @@ class AlignedNumerator:
             raise FormatError(f"{where}: arrays of different lengths; expected one value for each phone; {AGAIN}")
         check_range(self.first, num_outputs, "first", where)
         check_range(self.further, num_outputs, "further", where)
-        earliest, latest = self.earliest, self.latest
+        earliest = self.earliest
+        latest = self.latest
         rising = np.all(earliest[1:] > earliest[:-1]) and np.all(latest[1:] > latest[:-1])
         if not rising or earliest[0] or latest[0] or latest[-1] >= self.num_frames or np.any(earliest > latest):
             raise FormatError(f"{where}: times of phones do not rise from 0 to {self.num_frames}; {AGAIN}")

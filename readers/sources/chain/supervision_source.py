@@ -41,8 +41,9 @@ class ChainSource:
 
     def __init__(self, denominator: str | Path, numerators: str | Path):
         self.paths = [str(denominator), str(numerators)]
-        found = read_denominator(denominator)
-        self.denominator, self.outputs = found.graph, found.outputs
+        contents = read_denominator(denominator)
+        self.denominator = contents.graph
+        self.outputs = contents.outputs
         self._archive = IndexedArchive(numerators, KIND)
         metadata = self._archive.metadata
         if metadata.get("fingerprint") != fingerprint(self.denominator):
@@ -128,7 +129,8 @@ class ChainSource:
             For an utterance without numerator, frames that it does not have, and transcripts that the denominator does
             not contain.
         """
-        numerator, where = self.numerator(key), self._where(key)
+        numerator = self.numerator(key)
+        where = self._where(key)
         if num_frames < 1 or first < 0 or first + num_frames > numerator.num_frames:
             raise FormatError(
                 f"{where}: frames {first} to {first + num_frames} of {numerator.num_frames}; expected frames of the "
@@ -141,7 +143,8 @@ class ChainSource:
 
     def _graph(self, numerator: Numerator, first: int, num_frames: int, where: str) -> NumeratorGraph | None:
         if isinstance(numerator, AlignedNumerator):
-            first_outputs, further_outputs = np.array(numerator.first), np.array(numerator.further)
+            first_outputs = np.array(numerator.first)
+            further_outputs = np.array(numerator.further)
             phones = first_outputs, further_outputs, np.array(numerator.earliest), np.array(numerator.latest)
             try:
                 return compose_aligned(phones, self._log, first, num_frames)

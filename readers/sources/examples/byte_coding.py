@@ -44,7 +44,8 @@ def steps(knots: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 def encode(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """Return the codes (N, dim) uint8 of values between the first and the last of their knots (4, dim)."""
-    edges, step = knots.astype(np.float64), steps(knots)
+    edges = knots.astype(np.float64)
+    step = steps(knots)
     step[step == 0] = 1  # an empty interval: all of its values are equal
     codes = np.empty(values.shape, np.uint8)
     for first in range(0, len(values), ROWS):  # limits the memory of the float64 intermediates

@@ -1,41 +1,36 @@
 """An archive of training examples: blocks of frames in the order of training, read sequentially.
 
-    8 bytes     magic
-    8 bytes     length and CRC-32 of the description; then zeros up to a multiple of 64
-    description JSON: streams, examples in this archive and per block, number of this archive in its set
-    blocks      each 16 bytes (mark, examples, number of bytes that follow, their CRC-32), then for each stream:
-                  byte    knots, 4 x dim float32 (see byte_coding), then a code for each value, example by example
-                  float   dim float32 for each example
-                  class   an int32 for each example
+It is an indexed archive (see readers.results.indexed_archive).  Its metadata describe the streams, the number of this
+archive in its set, and the examples in it and in a block.  Record K is block K, with an array for each stream K:
 
-All blocks except the last have the same number of examples, so the description determines the size of the file and the
-position of each block, and a truncated file is detected before anything is read.  Little-endian.
+    byte    "K.knots", (4, dim) float32 (see byte_coding), and "K", the codes (n, dim) uint8
+    float   "K", (n, dim) float32
+    class   "K", (n,) int32
+
+All blocks except the last have the same number of examples.
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2
-(purpose); the layout is our own.
+(purpose).
 """
 
-import json
-import os
-import struct
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
+from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.sources.examples import byte_coding
 
-MAGIC, MARK, VERSION = b"ARGOEGS\n", b"EGSB", 1
-PREFIX, HEAD = struct.Struct("<8sII"), struct.Struct("<4sIII")
-BYTE, FLOAT, CLASS = KINDS = ("byte", "float", "class")
+ARCHIVE, EARLIER = "training examples", b"ARGOEGS\n"  # kind of the archive; first bytes of an earlier format
+BYTE, FLOAT, CLASS = "byte", "float", "class"
+TYPES = {BYTE: "|u1", FLOAT: "<f4", CLASS: "<i4"}
 BLOCK_BYTES = 1 << 22  # a disk reads this much in the time of a few seeks
 MAX_DIM = 1 << 24
-MAX_DESCRIPTION = 1 << 24
+AGAIN = "make the archives again with action makeExamples and makeMode=false"
 
 
 @dataclass(frozen=True)
@@ -51,11 +46,10 @@ class ExampleStream:
         """The numpy type of this stream in an example that is not coded yet."""
         return ("<i4",) if self.kind == CLASS else ("<f4", (self.dim,))
 
-    def coded_bytes(self, count: int) -> int:
-        """Return the size of this stream in a block of `count` examples."""
-        if self.kind == BYTE:
-            return 4 * 4 * self.dim + count * self.dim
-        return 4 * count * (1 if self.kind == CLASS else self.dim)
+    @property
+    def example_bytes(self) -> int:
+        """The size of this stream in a coded example."""
+        return np.dtype(TYPES[self.kind]).itemsize * (1 if self.kind == CLASS else self.dim)
 
 
 @dataclass(frozen=True)
@@ -86,10 +80,6 @@ class Description:
         """Return the number of examples in a block, counted from 0."""
         return min(self.per_block, self.examples - block * self.per_block)
 
-    def block_bytes(self, count: int) -> int:
-        """Return the size of a block of `count` examples without its header."""
-        return sum(stream.coded_bytes(count) for stream in self.streams)
-
 
 def record_type(streams: Sequence[ExampleStream]) -> np.dtype:
     """Return the numpy type of examples that are not coded yet; field fK is stream K."""
@@ -97,8 +87,7 @@ def record_type(streams: Sequence[ExampleStream]) -> np.dtype:
 
 
 def examples_per_block(streams: Sequence[ExampleStream]) -> int:
-    one_more = sum(stream.coded_bytes(1) - stream.coded_bytes(0) for stream in streams)
-    return max(1, BLOCK_BYTES // one_more)
+    return max(1, BLOCK_BYTES // sum(stream.example_bytes for stream in streams))
 
 
 def write_archive(path: str | Path, described: Description, records: np.ndarray, order: np.ndarray) -> None:
@@ -106,32 +95,30 @@ def write_archive(path: str | Path, described: Description, records: np.ndarray,
 
     Raises FormatError for numbers that cannot be coded, and OSError.
     """
-    records_of = {name: record.as_json() for name, record in described.features.items()}
-    text = json.dumps({"version": VERSION, **asdict(described), "features": records_of}).encode()
-    with atomic_write(path) as file:
-        file.write(PREFIX.pack(MAGIC, len(text), zlib.crc32(text)))
-        file.write(text)
-        file.write(bytes(_first_block(len(text)) - PREFIX.size - len(text)))
-        for first in range(0, len(order), described.per_block):
-            some = records[order[first : first + described.per_block]]
-            payload = b"".join(_coded(stream, some[f"f{index}"]) for index, stream in enumerate(described.streams))
-            file.write(HEAD.pack(MARK, len(some), len(payload), zlib.crc32(payload)))
-            file.write(payload)
+    features = {name: record.as_json() for name, record in described.features.items()}
+    writer = ArchiveWriter(path, ARCHIVE, {**asdict(described), "features": features})
+    writer.partial.unlink(missing_ok=True)  # of a run that was killed
+    try:
+        with writer:
+            for first in range(0, len(order), described.per_block):
+                block = records[order[first : first + described.per_block]]
+                arrays: dict[str, np.ndarray] = {}
+                for index, stream in enumerate(described.streams):
+                    arrays |= _coded(stream, index, block[f"f{index}"])
+                writer.add(f"{first // described.per_block}", arrays)
+    except BaseException:
+        writer.partial.unlink(missing_ok=True)
+        raise
 
 
-def _first_block(length: int) -> int:
-    """Return the offset of the first block after a description of `length` bytes."""
-    return -(-(PREFIX.size + length) // 64) * 64
-
-
-def _coded(stream: ExampleStream, values: np.ndarray) -> bytes:
+def _coded(stream: ExampleStream, index: int, values: np.ndarray) -> dict[str, np.ndarray]:
     if stream.kind != BYTE:
-        return np.ascontiguousarray(values).tobytes()
+        return {f"{index}": values}
     try:
         knots = byte_coding.knots_of(values)
     except FormatError as fault:
         raise FormatError(f"{stream.name}: {fault}") from None
-    return knots.astype("<f4").tobytes() + byte_coding.encode(values, knots).tobytes()
+    return {f"{index}.knots": knots.astype("<f4"), f"{index}": byte_coding.encode(values, knots)}
 
 
 class ExampleArchive:
@@ -157,41 +144,16 @@ class ExampleArchive:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._file = self.path.open("rb", buffering=0)
+        with self.path.open("rb") as file:
+            if file.read(len(EARLIER)) == EARLIER:
+                raise FormatError(f"{path}: archive of training examples of an earlier version; {AGAIN}")
+        self._archive = IndexedArchive(path, ARCHIVE)
         try:
-            self.described, self._begin = self._open()
-        except BaseException:
-            self.close()
-            raise
+            self.described = _parse(self._archive.metadata, len(self._archive.names))
+        except (FormatError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
+            raise FormatError(f"{self.path}: description ({fault}); expected streams and sizes; {AGAIN}") from fault
         self._block = -1
         self._parts: list[tuple[np.ndarray, ...]] = []
-        self._memory = bytearray()
-
-    def _open(self) -> tuple[Description, int]:
-        size = os.fstat(self._file.fileno()).st_size
-        head = self._file.read(PREFIX.size)
-        if len(head) < PREFIX.size or not head.startswith(MAGIC):
-            raise FormatError(f"{self.path}: is not an archive of examples; expected a file that starts with ARGOEGS")
-        _, length, checksum = PREFIX.unpack(head)
-        if length > min(size, MAX_DESCRIPTION):
-            raise FormatError(f"{self.path}: description of {length} bytes in a file of {size}; expected less")
-        text = self._file.read(length)
-        if zlib.crc32(text) != checksum:
-            raise FormatError(f"{self.path}: the description is damaged; expected bytes with checksum {checksum:08x}")
-        try:
-            described = _parse(json.loads(text))
-        except (FormatError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
-            raise FormatError(f"{self.path}: description ({fault}); expected streams and sizes") from fault
-        begin = _first_block(length)
-        whole, rest = divmod(described.examples, described.per_block)
-        expected = begin + whole * (HEAD.size + described.block_bytes(described.per_block))
-        expected += (HEAD.size + described.block_bytes(rest)) if rest else 0
-        if size != expected:
-            raise FormatError(
-                f"{self.path}: {size} bytes; expected {expected}, of {described.examples} examples; "
-                f"it is {'cut short' if size < expected else 'too long'}, make it again"
-            )
-        return described, begin
 
     def numbers(self, stream: int, begin: int, end: int) -> np.ndarray:
         """Return (n, dim) float32, or (n,) int32 for a class stream: a new array of examples within one block."""
@@ -207,75 +169,69 @@ class ExampleArchive:
         return np.array(parts[0][rows])
 
     def _read(self, block: int) -> None:
-        """Read a block; consecutive blocks are read sequentially from the file."""
-        described = self.described
-        self._block, count = -1, described.count(block)
-        payload = described.block_bytes(count)
-        if not self._memory:
-            self._memory = bytearray(HEAD.size + described.block_bytes(described.count(0)))
-        memory = memoryview(self._memory)[: HEAD.size + payload]
-        place = self._begin + block * (HEAD.size + described.block_bytes(described.per_block))
-        if self._file.tell() != place:
-            self._file.seek(place)
-        got = 0
-        while got < len(memory) and (more := self._file.readinto(memory[got:])):
-            got += more
-        head = HEAD.pack(MARK, count, payload, zlib.crc32(memory[HEAD.size :]))
-        if got < len(memory) or memory[: HEAD.size] != head:
-            raise FormatError(
-                f"{self.path}: block {block + 1} of {described.num_blocks} is damaged; expected {count} examples with "
-                "the checksum that was written; make the archive again"
-            )
-        self._parts = list(self._split(memory[HEAD.size :], count))
+        """Read a block; consecutive blocks follow each other in the file."""
+        self._block, self._parts = -1, []
+        arrays = self._archive.record(f"{block}").arrays
+        streams = enumerate(self.described.streams)
+        self._parts = [self._checked(stream, index, arrays, self.described.count(block)) for index, stream in streams]
         self._block = block
 
-    def _split(self, memory: memoryview, count: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """Return the arrays of each stream of a block, as views of the memory."""
-        place = 0
-        for stream in self.described.streams:
-            part, place = memory[place : place + stream.coded_bytes(count)], place + stream.coded_bytes(count)
-            if stream.kind == BYTE:
-                knots = np.frombuffer(part, "<f4", 4 * stream.dim).reshape(4, stream.dim)
-                if not (np.isfinite(knots).all() and (knots[:-1] <= knots[1:]).all()):
-                    raise FormatError(
-                        f"{self.path}: the codes of {stream.name} stand for values that do not increase or are not "
-                        "finite; expected increasing numbers; make the archive again"
-                    )
-                yield knots, np.frombuffer(part, np.uint8, offset=16 * stream.dim).reshape(count, stream.dim)
-            elif stream.kind == FLOAT:
-                yield (np.frombuffer(part, "<f4").reshape(count, stream.dim),)
-            else:
-                yield (self._classes(stream, np.frombuffer(part, "<i4")),)
+    def _checked(
+        self, stream: ExampleStream, index: int, arrays: Mapping[str, np.ndarray], count: int
+    ) -> tuple[np.ndarray, ...]:
+        """Return the arrays of a stream of a block.  Raises FormatError for other sizes, types and values."""
+        forms = {f"{index}": (TYPES[stream.kind], (count,) if stream.kind == CLASS else (count, stream.dim))}
+        forms = {f"{index}.knots": ("<f4", (4, stream.dim)), **forms} if stream.kind == BYTE else forms
+        parts = tuple(arrays.get(name, np.empty(0)) for name in forms)
+        if [(part.dtype.str, part.shape) for part in parts] != list(forms.values()):
+            raise FormatError(f"{self.path}: a block without the examples of {stream.name}; expected {count}; {AGAIN}")
+        if stream.kind == CLASS:
+            self._classes(stream, parts[0])
+        elif stream.kind == BYTE and not (np.isfinite(parts[0]).all() and (parts[0][:-1] <= parts[0][1:]).all()):
+            raise FormatError(
+                f"{self.path}: the codes of {stream.name} stand for values that do not increase or are not finite; "
+                f"expected increasing numbers; {AGAIN}"
+            )
+        return parts
 
-    def _classes(self, stream: ExampleStream, numbers: np.ndarray) -> np.ndarray:
+    def _classes(self, stream: ExampleStream, numbers: np.ndarray) -> None:
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < stream.dim:
             raise FormatError(
                 f"{self.path}: classes {numbers.min()} to {numbers.max()} in {stream.name}; expected 0 to "
-                f"{stream.dim - 1}; make the archive again"
+                f"{stream.dim - 1}; {AGAIN}"
             )
-        return numbers
 
     def release(self) -> None:
         """Release the memory until the next read."""
-        self._block, self._parts, self._memory = -1, [], bytearray()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        self._block, self._parts = -1, []
 
 
-def _parse(found: dict[str, Any]) -> Description:
-    """Raise ValueError, KeyError or TypeError if the JSON is not a description."""
-    if found["version"] != VERSION:
-        raise ValueError(f"version {found['version']}")
+def _parse(found: dict[str, Any], num_blocks: int) -> Description:
+    """Raise ValueError, KeyError or TypeError if the JSON is not a description of so many blocks."""
     streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = {name: found[name] for name in names}
     fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers.values())
-    features = {name: FeatureRecord.parse(one, name) for name, one in found.get("features", {}).items()}
+    features = {name: FeatureRecord.parse(record, name) for name, record in found.get("features", {}).items()}
     described = Description(streams, **numbers, token=str(found["token"]), features=features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
-    fine = fine and all(one.kind in KINDS and 1 <= one.dim <= MAX_DIM for one in streams)
-    if not streams or not fine:
+    fine = fine and all(one.kind in TYPES and 1 <= one.dim <= MAX_DIM for one in streams)
+    if not streams or not fine or described.num_blocks != num_blocks:
         raise ValueError("numbers out of range")
     return described
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    found = ExampleArchive(path).described
+    figures: Figures = [
+        ("examples", f"{found.examples} of {found.total}"),
+        ("archive", f"{found.number} of {found.archives} of set {found.token}"),
+        ("blocks", f"{found.num_blocks}, of {min(found.per_block, found.examples)} examples"),
+    ]
+    for stream in found.streams:
+        each = "a byte each" if stream.kind == BYTE else "4 bytes each"
+        what = f"a class of {stream.dim}" if stream.kind == CLASS else f"{stream.dim} numbers, {each}"
+        figures.append((stream.name, what))
+    made = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in found.features.items()]
+    return [*figures, *made]

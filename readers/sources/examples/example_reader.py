@@ -75,15 +75,11 @@ class ExampleReader(Reader):
         path = options.file
         with naming(config, "file"):
             self._set = ExampleSet(path)
-        try:
-            blocks = dict(config.blocks())
-            self.warnings = list(map(str, config.unknown([*options.option_keys(), *WITHOUT_EFFECT, *blocks])))
-            for block in blocks.values():
-                self.warnings.extend(map(str, block.unknown(SelectionOptions.option_keys())))
-            self._chosen = list(_chosen(self._set, blocks, config))
-        except BaseException:
-            self._set.close()
-            raise
+        blocks = dict(config.blocks())
+        self.warnings = list(map(str, config.unknown([*options.option_keys(), *WITHOUT_EFFECT, *blocks])))
+        for block in blocks.values():
+            self.warnings.extend(map(str, block.unknown(SelectionOptions.option_keys())))
+        self._chosen = list(_chosen(self._set, blocks, config))
         self.ignores_feature_mismatch = options.ignores_mismatch
         self.partial = options.partial
 
@@ -122,11 +118,8 @@ class ExampleReader(Reader):
         """Yield the examples in their order, some ten thousand at a time; only numbers, no classes."""
         for piece, begin in enumerate(range(0, self._set.total, PIECE_EXAMPLES)):
             minibatch = self.assemble(begin, min(PIECE_EXAMPLES, self._set.total - begin))
-            numbers = {name: one for name, one in minibatch.matrices.items() if name not in minibatch.classes}
+            numbers = {name: matrix for name, matrix in minibatch.matrices.items() if name not in minibatch.classes}
             yield Utterance(f"{self._set.name}-{piece}", numbers, piece, records=True)
-
-    def close(self) -> None:
-        self._set.close()
 
 
 class ExampleSet:
@@ -135,19 +128,15 @@ class ExampleSet:
     def __init__(self, path: str | Path):
         self.name = Path(path).name
         self.archives = [ExampleArchive(archive_path(path, 1))]
-        try:
-            first = self.archives[0].described
-            for number in range(2, first.archives + 1):
-                self.archives.append(_next(path, number, first))
-            counts = [archive.described.examples for archive in self.archives]
-            if first.number != 1 or sum(counts) != first.total or not first.total:
-                raise FormatError(
-                    f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
-                    f"all; expected archive 1, {first.total} examples; make the archives again"
-                )
-        except BaseException:
-            self.close()
-            raise
+        first = self.archives[0].described
+        for number in range(2, first.archives + 1):
+            self.archives.append(_next(path, number, first))
+        counts = [archive.described.examples for archive in self.archives]
+        if first.number != 1 or sum(counts) != first.total or not first.total:
+            raise FormatError(
+                f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
+                f"all; expected archive 1, {first.total} examples; make the archives again"
+            )
         self.streams, self.features = first.streams, first.features
         self.total = first.total
         self._ends = np.cumsum(counts)
@@ -174,30 +163,25 @@ class ExampleSet:
             size -= end - begin
             position = (position + end - begin) % self.total
 
-    def close(self) -> None:
-        for archive in self.archives:
-            archive.close()
-
 
 def _next(path: str | Path, number: int, first: Description) -> ExampleArchive:
     """Open archive `number` of a set.  Raises FormatError if it is missing or belongs to another set."""
-    place = archive_path(path, number)
+    file = archive_path(path, number)
     try:
-        archive = ExampleArchive(place)
+        archive = ExampleArchive(file)
     except FileNotFoundError as fault:
-        raise FormatError(f"{place}: missing; expected the archives 1 to {first.archives} of the set") from fault
-    found = archive.described
-    if (found.token, found.number, found.archives, found.streams) == (
+        raise FormatError(f"{file}: missing; expected the archives 1 to {first.archives} of the set") from fault
+    described = archive.described
+    if (described.token, described.number, described.archives, described.streams) == (
         first.token,
         number,
         first.archives,
         first.streams,
     ):
         return archive
-    archive.close()
     raise FormatError(
-        f"{place}: archive {found.number} of {found.archives} of set {found.token}; expected archive {number} of "
-        f"{first.archives} of set {first.token}; make the archives again"
+        f"{file}: archive {described.number} of {described.archives} of set {described.token}; expected archive "
+        f"{number} of {first.archives} of set {first.token};  make the archives again"
     )
 
 
@@ -214,16 +198,16 @@ def _chosen(
     """Yield (number, stream, file:line of its dimension) for the streams that the blocks select, or for all without
     blocks.
     """
-    known = {stream.name: (index, stream) for index, stream in enumerate(examples.streams)}
+    streams = {stream.name: (index, stream) for index, stream in enumerate(examples.streams)}
     if not blocks:
-        yield from ((index, stream, config.where()) for index, stream in known.values())
+        yield from ((index, stream, config.where()) for index, stream in streams.values())
     for name, block in blocks.items():
-        if name not in known:
+        if name not in streams:
             raise ConfigError(
                 f"{block.where()}: {block.full_name()} is not a stream of {examples.name}; expected "
-                f"{' or '.join(known)}"
-                f"{did_you_mean(name, known)}"
+                f"{' or '.join(streams)}"
+                f"{did_you_mean(name, streams)}"
             )
-        index, stream = known[name]
+        index, stream = streams[name]
         key = SelectionOptions.from_block(block).check(block, stream.dim, stream.kind == CLASS, examples.name)
         yield index, stream, block.where(key)

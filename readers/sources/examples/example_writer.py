@@ -151,7 +151,9 @@ class Heaps:
     """Distributes records randomly to `count` heaps; a single heap is kept in memory, several are files."""
 
     def __init__(self, path: str | Path, dtype: np.dtype, count: int, seed: int):
-        self.dtype, self.count, self.total = dtype, count, 0
+        self.dtype = dtype
+        self.count = count
+        self.total = 0
         self._rng = np.random.default_rng((seed, EXAMPLES, 0))
         self._checksum = zlib.crc32(f"{dtype} {count} {seed}".encode())
         self._kept: list[np.ndarray] = []
@@ -189,7 +191,8 @@ class Heaps:
     def take(self, heap: int) -> np.ndarray:
         """Return the records of a heap and remove it."""
         if self.count == 1:
-            records, self._kept = np.concatenate(self._kept), []
+            records = np.concatenate(self._kept)
+            self._kept = []
             return records
         self._files[heap].close()
         records = np.fromfile(self._temporary[heap].path, self.dtype)
@@ -222,8 +225,8 @@ def _records(streams: tuple[ExampleStream, ...], minibatch: Minibatch) -> np.nda
     for index, stream in enumerate(streams):
         matrix = minibatch.matrices.get(stream.name)
         if matrix is None or matrix.shape != (stream.dim, len(records)):
-            found = "nothing" if matrix is None else f"{matrix.shape[0]} rows, {matrix.shape[1]} columns"
-            raise FormatError(f"examples: {stream.name}: {found}; expected {stream.dim} rows, {len(records)} columns")
+            shape = "nothing" if matrix is None else f"{matrix.shape[0]} rows, {matrix.shape[1]} columns"
+            raise FormatError(f"examples: {stream.name}: {shape}; expected {stream.dim} rows, {len(records)} columns")
         values = _classes(minibatch, stream.name) if stream.kind == CLASS else np.asarray(matrix).T
         if values is None:
             raise FormatError(

@@ -58,7 +58,8 @@ class ChunkLoader:
             if self._pages is not None and not stream.masks:
                 continue
             for utterance in range(self._firsts[chunk], self._firsts[chunk + 1]):
-                num_frames, begin = int(self._corpus.num_frames[utterance]), first_rows[utterance]
+                num_frames = int(self._corpus.num_frames[utterance])
+                begin = first_rows[utterance]
                 if self._pages is None:
                     frames = stream.read(stream.entries[self._corpus.lines[utterance]], num_frames)
                     pad_edges(frames, out[begin : begin + stream.left + num_frames + stream.right], stream.left)

@@ -14,7 +14,7 @@ import numpy as np
 
 from readers.common.report import Progress
 from readers.errors import FormatError
-from readers.sources.frames.repetition import vectors_fault
+from readers.sources.frames.frame_repetition import vectors_fault
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, Entry, describe
 
 MIN_FRAMES = 2
@@ -68,8 +68,8 @@ def utterance_frames(features: Sequence[CorpusFeatures], line: int, max_frames: 
     """
     lengths = {stream.name: stream.num_frames(stream.entries[line]) for stream in features if not stream.expand}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
-        raise FormatError(f"{features[0].entries[line].where}: frames {found}; expected the same in all streams")
+        lengths_of = ", ".join(f"{length} in {name}" for name, length in lengths.items())
+        raise FormatError(f"{features[0].entries[line].where}: frames {lengths_of}; expected the same in all streams")
     num_frames = next(iter(lengths.values()))
     for stream in features:
         entry = stream.entries[line]
@@ -122,7 +122,8 @@ def build_corpus(
 
 def refuse_too_few(corpus: Corpus, features: CorpusFeatures, max_skipped: float) -> None:
     """Raise FormatError if too many utterances are skipped: then the lists are wrong, not the utterances."""
-    total, num_bad = len(features.entries), len(corpus.skipped)
+    total = len(features.entries)
+    num_bad = len(corpus.skipped)
     if num_bad <= max_skipped * total and len(corpus.lines):
         return
     reasons = "; ".join(f"{key}: {reason}" for key, reason in corpus.skipped[:3])
@@ -172,7 +173,8 @@ class UtteranceKeys(Sequence[str]):
     """
 
     def __init__(self, entries: Sequence[Entry], lines: np.ndarray):
-        self._entries, self._lines = entries, lines
+        self._entries = entries
+        self._lines = lines
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -214,7 +216,8 @@ class _Collector:
 
     def __init__(self, labels: Sequence[CorpusLabels]):
         self._labels = labels
-        self._lines, self._lengths = array("q"), array("q")
+        self._lines = array("q")
+        self._lengths = array("q")
         self._classes = [_Column(np.uint16 if stream.num_classes <= 65536 else np.int32) for stream in labels]
         self._skipped: list[tuple[str, str]] = []
 
@@ -224,13 +227,13 @@ class _Collector:
     def add(self, line: int, entry: Entry, length: int, period: int) -> None:
         """Add the utterance, or skip it if its labels are missing or of another length."""
         try:
-            found = [classes_of(stream, entry, length, period) for stream in self._labels]
+            by_stream = [classes_of(stream, entry, length, period) for stream in self._labels]
         except LabelsDoNotFit as fault:
             self.skip(entry.key, str(fault))
             return
         self._lines.append(line)
         self._lengths.append(length)
-        for part, classes in zip(self._classes, found):
+        for part, classes in zip(self._classes, by_stream):
             part.append(classes)
 
     def finish(self) -> Corpus:

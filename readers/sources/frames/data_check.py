@@ -24,9 +24,9 @@ from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.minibatches.excerpts import ExcerptOptions
 from readers.minibatches.masks import channels_of, check_channels
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
+from readers.sources.frames.frame_repetition import recorded
 from readers.sources.frames.htk_mlf_options import WITHOUT_EFFECT, ReaderOptions
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
-from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import SupervisionCheck, missing_supervision, open_supervision
 
@@ -138,7 +138,8 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
     with open_reader(block, write=write, progress=progress) as reader:
         findings.extend((*reader.warnings, *_losses(block, reader)))
         places = reader.places() if hasattr(reader, "places") else {}
-        period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
+        period = getattr(reader, "period", 0)
+        unit = getattr(reader, "unit", "utterances")
         figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
         figures.features = reader.feature_records()
@@ -147,13 +148,15 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         if reader.unit == "records":  # opening the reader has read all of them
             figures.num_usable = figures.num_frames = reader.num_frames
             return figures
-        figures.num_usable, figures.num_frames = reader.num_utterances, 0 if write else reader.num_frames
+        figures.num_usable = reader.num_utterances
+        figures.num_frames = 0 if write else reader.num_frames
     if read:
         with open_reader(block, write=True) as reader:
-            lengths = [next(iter(one.matrices.values())).shape[1] for one in reader.utterances()]
+            lengths = [next(iter(utterance.matrices.values())).shape[1] for utterance in reader.utterances()]
             findings.extend(_losses(block, reader))
         if write:
-            figures.num_usable, figures.num_frames = len(lengths), sum(lengths)
+            figures.num_usable = len(lengths)
+            figures.num_frames = sum(lengths)
     return figures
 
 
@@ -167,7 +170,11 @@ class _HTKMLFCheck:
     """Checks one HTKMLFReader block."""
 
     def __init__(self, config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None):
-        self.config, self.findings, self.path, self.write, self.read = config, config.findings, path, write, read
+        self.config = config
+        self.findings = config.findings
+        self.path = path
+        self.write = write
+        self.read = read
         self.features: list[CorpusFeatures] = []
         self.labels: list[CorpusLabels] = []
         self.figures = ReaderSummary()
@@ -175,10 +182,10 @@ class _HTKMLFCheck:
 
     def run(self, progress: Progress) -> ReaderSummary | None:
         options = self.config.check(lambda: ReaderOptions.from_block(self._block()))
-        whole = self._open_streams()
+        are_open = self._open_streams()
         if not self.features:
             return None
-        if whole:  # checks across streams
+        if are_open:  # checks across streams
             self.config.check(lambda: HTKMLFReader.find_streams(self._block(), self.write))
         if options is not None and not self.write:
             with self.findings.catch():
@@ -209,16 +216,16 @@ class _HTKMLFCheck:
         block = self._block()
         names = [name for name, _ in block.blocks()]
         self._refuse_unknown(block, (*ReaderOptions.option_keys(), *WITHOUT_EFFECT, *names))
-        whole = True
+        are_open = True
         for name in names:
             inner = block.block(name)
             if inner.has_own("scpFile"):
                 self._refuse_unknown(inner, CorpusFeatures.options.option_keys())
-                whole = self._open_stream(CorpusFeatures, name, self.features) and whole
+                are_open = self._open_stream(CorpusFeatures, name, self.features) and are_open
             elif any(map(inner.has_own, HTKMLFReader.roles)):  # find_streams reports other blocks
                 self._refuse_unknown(inner, CorpusLabels.options.option_keys())
-                whole = (self.write or self._open_stream(CorpusLabels, name, self.labels)) and whole
-        return whole
+                are_open = (self.write or self._open_stream(CorpusLabels, name, self.labels)) and are_open
+        return are_open
 
     def _open_stream(self, kind: type[Stream], name: str, streams: list[Stream]) -> bool:
         """Add the stream of a block to `streams`; return whether it could be opened without a fault."""
@@ -241,11 +248,11 @@ class _HTKMLFCheck:
         for stream in self.features:
             first: dict[str, Any] = {}
             for entry in stream.entries:
-                other = first.setdefault(entry.key, entry)
-                if other is not entry:
+                earlier = first.setdefault(entry.key, entry)
+                if earlier is not entry:
                     self.findings.add(
-                        f"{entry.where}: {entry.key} is already at {other.where}; expected each utterance once"
-                        + apart_by_extension(entry, other)
+                        f"{entry.where}: {entry.key} is already at {earlier.where}; expected each utterance once"
+                        + apart_by_extension(entry, earlier)
                     )
         keys = [entry.key for entry in self.features[0].entries]
         self.figures.keys = keys
@@ -256,12 +263,13 @@ class _HTKMLFCheck:
     def _check_order(self, keys: list[str], stream: CorpusFeatures) -> None:
         """Report equal names in different order; names may differ between streams, for instance in their directory."""
         for name_of in (str, lambda key: PurePath(key).name):
-            wanted, found = [name_of(key) for key in keys], [name_of(entry.key) for entry in stream.entries]
-            if Counter(wanted) & Counter(found):
+            expected_names = [name_of(key) for key in keys]
+            names = [name_of(entry.key) for entry in stream.entries]
+            if Counter(expected_names) & Counter(names):
                 break
         else:
             return
-        for expected, name, entry, first in zip(wanted, found, stream.entries, self.features[0].entries):
+        for expected, name, entry, first in zip(expected_names, names, stream.entries, self.features[0].entries):
             if name != expected:
                 self.findings.add(
                     f"{entry.where}: {name}; expected {expected} as at {first.where}: each line of both lists "
@@ -271,13 +279,13 @@ class _HTKMLFCheck:
     # Labels
 
     def _load_labels(self) -> None:
-        wanted = {entry.key for entry in self.features[0].entries}
+        keys = {entry.key for entry in self.features[0].entries}
         for stream in list(self.labels):
             if self._is_sound(stream):
                 for warning in stream.warnings:
                     self.findings.add(warning)
             try:
-                stream.load(wanted, self.findings.add)
+                stream.load(keys, self.findings.add)
             except (ArgonautError, OSError) as fault:
                 self.findings.add(fault)
                 if not stream.mlf.faulty:
@@ -292,15 +300,15 @@ class _HTKMLFCheck:
             if stream.mlf or stream.mlf.patterns:  # otherwise `load` has reported the missing labels
                 self.findings.add(f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
             return False
-        place = stream.mlf.where(entry.logical)
-        if place in stream.mlf.faulty:
+        where = stream.mlf.where(entry.logical)
+        if where in stream.mlf.faulty:
             return False
         if not labels:
-            self.findings.add(f"{place}: no labels; expected at least one")
+            self.findings.add(f"{where}: no labels; expected at least one")
             return False
         unknown = {label.name for label in labels} - set(stream.state_ids) if stream.state_ids is not None else set()
         for name in sorted(unknown):
-            first, count = self._unknown.get((stream.name, name), (place, 0))
+            first, count = self._unknown.get((stream.name, name), (where, 0))
             self._unknown[stream.name, name] = first, count + 1
         if unknown:
             return False
@@ -312,7 +320,7 @@ class _HTKMLFCheck:
         num_frames = 0 if classes is None else len(classes)
         if length not in (None, num_frames):
             self.findings.add(
-                f"{place}: {num_frames} frames of labels in {stream.name}; expected {length}, as in the features "
+                f"{where}: {num_frames} frames of labels in {stream.name}; expected {length}, as in the features "
                 f"({entry.where})"
             )
         return num_frames == length
@@ -347,15 +355,16 @@ class _HTKMLFCheck:
             progress(line + 1, len(self.features[0].entries), faults=len(self.findings))
         with self.findings.catch():
             self.supervision.agreement()
-        for (stream_name, name), (place, count) in self._unknown.items():
+        for (stream_name, name), (first, count) in self._unknown.items():
             more = f" and in {count - 1} more utterances" if count > 1 else ""
             self.findings.add(
-                f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream_name}"
+                f"{first}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream_name}"
             )
 
     def _check_supervision(self, line: int, length: int) -> bool:
         """Check the lattice or graphs of one utterance, whose labels are sound."""
-        entry, period = self.features[0].entries[line], self.features[0].period or TICKS_PER_FRAME
+        entry = self.features[0].entries[line]
+        period = self.features[0].period or TICKS_PER_FRAME
         try:
             classes = self.labels[0].classes(entry, period) if len(self.labels) == 1 else None
             self.supervision.utterance(entry.key, length, classes)

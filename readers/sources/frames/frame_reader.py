@@ -33,6 +33,7 @@ from readers.sources.frames.corpus import (
     settle,
     utterance_frames,
 )
+from readers.sources.frames.frame_repetition import recorded
 from readers.sources.frames.htk_mlf_options import (
     WITHOUT_EFFECT,
     ReaderOptions,
@@ -41,7 +42,6 @@ from readers.sources.frames.htk_mlf_options import (
     supervision_role,
 )
 from readers.sources.frames.paging import ChunkCache
-from readers.sources.frames.repetition import recorded
 from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.supervision_blocks import CheckedSource, open_supervision, supervised
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
@@ -151,8 +151,8 @@ class FrameReader(Reader):
         """
         features: list[CorpusFeatures] = []
         labels: list[CorpusLabels] = []
-        known = [*cls.option_names(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
-        warnings = list(map(str, config.unknown(known)))
+        names = [*cls.option_names(), *WITHOUT_EFFECT, *(name for name, _ in config.blocks())]
+        warnings = list(map(str, config.unknown(names)))
         for name, block in config.blocks():
             role = next((role for role in cls.roles if block.has_own(role)), None)
             if role is None:
@@ -210,7 +210,8 @@ class FrameReader(Reader):
                 *(self.features, self.labels, corpus, excerpts, options, order, self._cache),
                 *(self._chunk_of, self._first_row, seed),
             )
-            self._sequences.masks, self._sequences.supervisions = self._masks, self._supervision
+            self._sequences.masks = self._masks
+            self._sequences.supervisions = self._supervision
         return excerpts
 
     def _make_masks(self, corpus: Corpus, seed: int) -> list[SpecAugment | None]:
@@ -227,7 +228,8 @@ class FrameReader(Reader):
         """Raise ConfigError if the user's memory limit is too small for the window; without a limit the window is
         granted.
         """
-        window, limit = self.options.window, self.options.max_frames
+        window = self.options.window
+        limit = self.options.max_frames
         needed = 0 if window is None else total if window >= total else min(total, 3 * (window // 2))
         if needed > limit and config.has("maxFramesInMemory"):
             raise ConfigError(
@@ -258,8 +260,8 @@ class FrameReader(Reader):
     def feature_records(self) -> dict[str, FeatureRecord]:
         """Return how the features of each stream were computed, with their context in the model."""
         excerpts = self.options.excerpts
-        found = {stream.name: recorded(stream.record, stream.expand, excerpts) for stream in self.features}
-        return {name: record for name, record in found.items() if record is not None}
+        records = {stream.name: recorded(stream.record, stream.expand, excerpts) for stream in self.features}
+        return {name: record for name, record in records.items() if record is not None}
 
     def input_files(self) -> list[str]:
         listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
@@ -355,8 +357,8 @@ class FrameReader(Reader):
         for stream, masks, column, means in zip(self.features, self._masks, columns, self._means):
             if masks is not None:
                 context = np.arange(-stream.left, stream.right + 1)
-                found = column.reshape(len(frames), len(context), stream.native_dim)
-                masks.mask(found, utterances, offsets[:, None] + context, block.sweep, means[utterances])
+                windows = column.reshape(len(frames), len(context), stream.native_dim)
+                masks.mask(windows, utterances, offsets[:, None] + context, block.sweep, means[utterances])
 
     def _enter(self, number: int, position: int) -> _Block:
         """Return the block that contains a position of a sweep, load its chunks and start loading those of the next
@@ -379,14 +381,17 @@ class FrameReader(Reader):
         self._block = _Block(number, index, int(sweep.bounds[index]), frames, rows)
         following = int(sweep.bounds[index + 1])
         if following == self.num_frames:
-            sweep, following = self._sweep(number + 1), 0
+            sweep = self._sweep(number + 1)
+            following = 0
         self._cache.expect(sweep.chunks(sweep.find(following)))
         return self._block
 
     def _sweep(self, number: int) -> Sweep:
         """Return the order of a sweep; the current one and the next are cached."""
         if number not in self._sweeps:
-            self._sweeps = {known: sweep for known, sweep in self._sweeps.items() if known == number - 1}
+            self._sweeps = {
+                kept_number: sweep for kept_number, sweep in self._sweeps.items() if kept_number == number - 1
+            }
             self._sweeps[number] = Sweep(self._plan, number)
         return self._sweeps[number]
 

@@ -101,8 +101,8 @@ class ReaderOptions(MismatchOptions, VisitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole = "is true; expected false in frameMode; frameMode=false keeps the frames of an utterance in order"
-        self.require("truncated", not (self.frame_mode and self.truncated), whole)
+        text = "is true; expected false in frameMode; frameMode=false keeps the frames of an utterance in order"
+        self.require("truncated", not (self.frame_mode and self.truncated), text)
         single = not self.frame_mode or set(self.parallel) == {1}
         self.require("parallel", single, f"is {':'.join(map(str, self.parallel))}; expected 1 in frameMode")
         needed = "expected {truncated}=true with it: whole utterances need no look-ahead"
@@ -152,10 +152,10 @@ def supervision_role(block: Config) -> str | None:
 
     Raises ConfigError for a block chain without its denominator.
     """
-    found = next((role for role in SUPERVISIONS if block.has_own(role)), None)
-    if found is None and block.has_own("numerators"):
+    role_set = next((role for role in SUPERVISIONS if block.has_own(role)), None)
+    if role_set is None and block.has_own("numerators"):
         raise ConfigError(f"{block.where('numerators')}: {block.full_name()} without denominator; expected a file")
-    return found
+    return role_set
 
 
 def refuse_block(block: Config, roles: Sequence[str]) -> None:

@@ -63,17 +63,17 @@ class Kaldi2Stream(KaldiStream):
 
     @staticmethod
     def _read_entries(options: Any, config: Config, on_fault: OnFault | None) -> tuple[str, Sequence[ArkEntry]]:
-        found = _specifier(config, "rx", options.rx)
+        specifier = _specifier(config, "rx", options.rx)
         with naming(config, "rx"):
-            entries = read_ark_scp(found.paths[0]) if found.kinds == ("scp",) else scan_ark(found.paths[0])
-        known = {entry.key: entry for entry in prefixed(entries, options.prefix)}
+            entries = read_ark_scp(specifier.paths[0]) if specifier.kinds == ("scp",) else scan_ark(specifier.paths[0])
+        by_key = {entry.key: entry for entry in prefixed(entries, options.prefix)}
         counts = options.scp_file
         with naming(config, "scpFile"):
             keys = [line.split(None, 1)[0] for line in read_lines(counts) if line.strip()]
         repeated = {key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else set()
         if repeated:
             raise FormatError(f"{counts}: {min(repeated)!r} is repeated; expected each utterance once")
-        return str(counts), [known.get(key) or ArkEntry(key, "", source_file=found.paths[0]) for key in keys]
+        return str(counts), [by_key.get(key) or ArkEntry(key, "", source_file=specifier.paths[0]) for key in keys]
 
 
 class Kaldi2Labels(AlignmentStream):
@@ -84,7 +84,8 @@ class Kaldi2Labels(AlignmentStream):
 
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> Self:
-        stream, options = super().from_config(name, config, on_fault), Kaldi2LabelOptions.from_block(config)
+        stream = super().from_config(name, config, on_fault)
+        options = Kaldi2LabelOptions.from_block(config)
         stream.from_scp = _specifier(config, "mlfFile", options.mlf_file).kinds == ("scp",)
         stream.delay = options.delay
         return stream
@@ -96,11 +97,11 @@ class Kaldi2Labels(AlignmentStream):
     def _numbers(self, classes: np.ndarray | list[str], where: str) -> np.ndarray:
         if self.state_ids is not None and not isinstance(classes, list):  # the names in labelMappingFile are pdf ids
             pdfs, frames = np.unique(classes, return_inverse=True)
-            found = super()._numbers([str(pdf) for pdf in pdfs], where)[frames]
+            numbers = super()._numbers([str(pdf) for pdf in pdfs], where)[frames]
         else:
-            found = super()._numbers(classes, where)
-        late = min(self.delay, len(found))
-        return np.concatenate([np.repeat(found[:1], late), found[: len(found) - late]])
+            numbers = super()._numbers(classes, where)
+        late = min(self.delay, len(numbers))
+        return np.concatenate([np.repeat(numbers[:1], late), numbers[: len(numbers) - late]])
 
 
 class Kaldi2Reader(FrameReader):

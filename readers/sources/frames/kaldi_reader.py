@@ -52,8 +52,8 @@ class KaldiStream(CorpusFeatures):
     def _read_header(self, entry: ArkEntry) -> HTKHeader:
         if not entry.path:
             raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry with that key")
-        found = read_matrix_header(entry.path, entry.offset)
-        return HTKHeader(found.num_frames, TICKS_PER_FRAME, 4 * found.dim, USER, data_offset=found.data)
+        header = read_matrix_header(entry.path, entry.offset)
+        return HTKHeader(header.num_frames, TICKS_PER_FRAME, 4 * header.dim, USER, data_offset=header.data)
 
     def _read_record(self, entry: ArkEntry, header: HTKHeader) -> FeatureRecord:
         return FeatureRecord()
@@ -62,9 +62,9 @@ class KaldiStream(CorpusFeatures):
         return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end)
 
     def arrange(self, first: CorpusFeatures) -> None:
-        known = {entry.key: entry for entry in self.entries}
+        by_key = {entry.key: entry for entry in self.entries}
         keys = [entry.key for entry in first.entries]
-        self.entries = [known.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
+        self.entries = [by_key.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
 
 
 def prefixed(entries: list[ArkEntry], prefix: str) -> list[ArkEntry]:
@@ -106,13 +106,13 @@ class AlignmentStream(CorpusLabels):
             )
 
     def _load_file(self, path: str, keys: set[str]) -> None:
-        found: Iterator[tuple[str, np.ndarray | list[str]]]
+        alignments: Iterator[tuple[str, np.ndarray | list[str]]]
         if self.from_scp:
-            found = ((entry.key, read_alignment(entry.path, entry.offset)) for entry in read_ark_scp(path)
+            alignments = ((entry.key, read_alignment(entry.path, entry.offset)) for entry in read_ark_scp(path)
                      if entry.key in keys)  # fmt: skip
         else:
-            found = read_alignments(path)
-        for key, classes in found:
+            alignments = read_alignments(path)
+        for key, classes in alignments:
             if key not in keys:
                 continue
             if key in self._classes:

@@ -41,7 +41,8 @@ class FeatureOptions(MismatchOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        window, text = self.context_window, ":".join(map(str, self.context_window))
+        window = self.context_window
+        text = ":".join(map(str, self.context_window))
         fits = min(window) >= 0 if len(window) == 2 else len(window) == 1 and window[0] > 0 and window[0] % 2
         self.require("context_window", bool(fits), f"is {text}; expected an odd number or left:right")
         repeated = "expand" if self.expand else "frames_per_vector"

@@ -89,7 +89,8 @@ class CorpusFeatures:
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         stream = cls(name, options.dim, entries, scp, config.where("dim"), options.context, options.repeats)
-        stream.ignores_mismatch, stream.masks = options.ignores_mismatch, getattr(options, "masks", None)
+        stream.ignores_mismatch = options.ignores_mismatch
+        stream.masks = getattr(options, "masks", None)
         return stream
 
     @property
@@ -125,19 +126,19 @@ class CorpusFeatures:
         The first header determines the context window.  Raises FormatError or OSError for a file that cannot be read,
         and ShapeError for one that does not match the others, which is not an error of a single utterance.
         """
-        found = self._headers.get(entry.place)
-        if found is None:
+        header_or_fault = self._headers.get(entry.place)
+        if header_or_fault is None:
             try:
-                found = self._read_header(entry)
+                header_or_fault = self._read_header(entry)
             except (ArgonautError, OSError) as fault:
-                found = describe(fault)
-            if not isinstance(found, str):
-                self._compare(entry, found)
+                header_or_fault = describe(fault)
+            if not isinstance(header_or_fault, str):
+                self._compare(entry, header_or_fault)
             self._headers = self._headers if len(self._headers) < MOST_HEADERS else {}
-            self._headers[entry.place] = found
-        if isinstance(found, str):
-            raise FormatError(found)
-        return found
+            self._headers[entry.place] = header_or_fault
+        if isinstance(header_or_fault, str):
+            raise FormatError(header_or_fault)
+        return header_or_fault
 
     def forget_headers(self, but: str | None = None) -> None:
         """Release the cached headers, except that of one file (an archive) that may be needed again."""
@@ -182,7 +183,8 @@ class CorpusFeatures:
     def _compare(self, entry: Entry, header: HTKHeader) -> None:
         if self._model is None:
             self._model = (entry.place, header)
-            self.native_dim, self.period = header.dim, header.period
+            self.native_dim = header.dim
+            self.period = header.period
             self.record = record = self._read_record(entry, header)
             self._settle_context(entry.place)
             self.record = replace(record, context=(self.left, self.right))
@@ -201,20 +203,21 @@ class CorpusFeatures:
         fault = record.mismatch(entry.place, first, f"as in {path}, listed too in {self.scp}")
         if fault and not self.ignores_mismatch:
             raise ShapeError(f"{fault}; {IGNORE_HINT}")
-        self.record, self._compared = self.record.with_rates(record.rates), record
+        self.record = self.record.with_rates(record.rates)
+        self._compared = record
 
     def _settle_context(self, place: str) -> None:
         native = self.native_dim
-        found = f"{self.where}: dim of {self.name} is {self.dim}, but {place} has {native} values per frame"
+        mismatch = f"{self.where}: dim of {self.name} is {self.dim}, but {place} has {native} values per frame"
         if self.context is not None:
             self.left, self.right = self.context
             if self.dim != native:
-                raise ShapeError(f"{found}; expected the same, because contextWindow is set")
+                raise ShapeError(f"{mismatch}; expected the same, because contextWindow is set")
             self.dim *= 1 + self.left + self.right
             return
-        width, rest = divmod(self.dim, native)
-        if rest or width % 2 == 0:
-            raise ShapeError(f"{found}; expected {native} times an odd number of frames of context")
+        width, remainder = divmod(self.dim, native)
+        if remainder or width % 2 == 0:
+            raise ShapeError(f"{mismatch}; expected {native} times an odd number of frames of context")
         if self.expand and width > 1:
             raise ShapeError(f"{self.where}: dim of {self.name} is {self.dim}; expected {native}, one frame repeated")
         self.left = self.right = width // 2
@@ -262,10 +265,12 @@ class CorpusLabels:
             with naming(config, "labelMappingFile"):
                 states = read_state_list(options.state_list, on_fault)
         state_ids = None if states is None else {state: number for number, state in enumerate(states)}
-        size, where = options.num_classes, config.where(options.declaration("num_classes").set_by(config))
+        size = options.num_classes
+        where = config.where(options.declaration("num_classes").set_by(config))
         stream = cls(name, size, size, paths, config.where(source), where, state_ids)
         if options.targets is not None and options.target_dim is not None:
-            stream.dim, stream.dim_where = options.target_dim, config.where("targetDim")
+            stream.dim = options.target_dim
+            stream.dim_where = config.where("targetDim")
             with naming(config, "labelToTargetMappingFile"):
                 stream.targets = stream._read_targets(options.targets)
         return stream
@@ -293,10 +298,10 @@ class CorpusLabels:
 
         Raises FormatError if they contain labels for none of the utterances.
         """
-        wanted = wanted_keys(keys)  # once for all files
+        utterances = wanted_keys(keys)  # once for all files
         for path in self.mlf_paths:
             try:
-                read_mlf(path, wanted, into=self.mlf, on_fault=on_fault)
+                read_mlf(path, utterances, into=self.mlf, on_fault=on_fault)
             except OSError as fault:
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
         if not self.mlf and not self.mlf.patterns:

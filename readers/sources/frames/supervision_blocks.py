@@ -62,16 +62,16 @@ def open_supervision(
 
     Raises ConfigError for a reader of other sequences than the source needs, and the errors of the source.
     """
-    found = [(role, block) for _, block in config.blocks() if (role := supervision_role(block)) is not None]
-    for role, block in found:
+    supervisions = [(role, block) for _, block in config.blocks() if (role := supervision_role(block)) is not None]
+    for role, block in supervisions:
         for unknown in block.unknown(SUPERVISIONS[role].option_keys()):
             warn(str(unknown))
-    sources = [(role, block) for role, block in found if role in OPENERS]
+    sources = [(role, block) for role, block in supervisions if role in OPENERS]
     for role, block in sources[1:]:
         raise ConfigError(f"{block.where(role)}: {block.full_name()} beside {sources[0][1].full_name()}; expected one")
     if not sources:
         return None
-    hmms = next((block for role, block in found if role == "phoneFile"), None)
+    hmms = next((block for role, block in supervisions if role == "phoneFile"), None)
     return OPENERS[sources[0][0]](sources[0][1], hmms, options, features, labels)
 
 
@@ -87,7 +87,8 @@ def _open_lattices(
         raise ConfigError(f"{where} neither frameSubsampling nor chunkFrames")
     lattices = LatticeOptions.from_block(block)
     denominators, numerators = map(_tables, (lattices.denominators, lattices.numerators))
-    num_senones, read_slf = labels[0].num_classes if len(labels) == 1 else None, None
+    num_senones = labels[0].num_classes if len(labels) == 1 else None
+    read_slf = None
     numbers = labels[0].state_ids if len(labels) == 1 else None
     if hmms is not None:
         table = _read_hmms(hmms, labels)
@@ -193,8 +194,10 @@ def supervised(
     """
     if source is None:
         return corpus
-    usable, check = np.ones(len(corpus.lines), bool), SupervisionCheck(source, options.excerpts)
-    firsts, labels = corpus.first_frame.tolist(), corpus.classes[0] if len(corpus.classes) == 1 else None
+    usable = np.ones(len(corpus.lines), bool)
+    check = SupervisionCheck(source, options.excerpts)
+    firsts = corpus.first_frame.tolist()
+    labels = corpus.classes[0] if len(corpus.classes) == 1 else None
     for i, (line, num_frames) in enumerate(zip(corpus.lines.tolist(), corpus.num_frames.tolist())):
         entry = features.entries[line]
         try:
@@ -223,7 +226,9 @@ class SupervisionCheck:
     """
 
     def __init__(self, source: CheckedSource | None, excerpts: ExcerptOptions, thorough: bool = False):
-        self.source, self._excerpts, self._thorough = source, excerpts, thorough
+        self.source = source
+        self._excerpts = excerpts
+        self._thorough = thorough
         self._num_utterances = self._num_equal = self._num_frames = 0
 
     def utterance(self, key: str, num_frames: int, classes: np.ndarray | None) -> None:
@@ -238,11 +243,11 @@ class SupervisionCheck:
         compared = has_senones and self._num_utterances < COMPARED_UTTERANCES
         if not compared and not self._thorough:
             return
-        found = self.source.supervision(key, 0, self._excerpts.num_columns_of(num_frames))
-        if compared and isinstance(found, LatticeSupervision):
+        supervision = self.source.supervision(key, 0, self._excerpts.num_columns_of(num_frames))
+        if compared and isinstance(supervision, LatticeSupervision):
             self._num_utterances += 1
             self._num_frames += num_frames
-            self._num_equal += int((found.reference_senones == classes).sum())
+            self._num_equal += int((supervision.reference_senones == classes).sum())
 
     def agreement(self) -> None:
         """Raise FormatError if the labels and the references of the first lattices number senones in different ways."""

@@ -116,10 +116,19 @@ class UtteranceMinibatches:
         first_rows: Sequence[np.ndarray],
         seed: int = 0,
     ):
-        self._features, self._labels, self._corpus, self._order = features, labels, corpus, order
-        self._excerpts, self._options, self._seed = excerpts, options.excerpts, seed
-        self._cache, self._chunk_of, self._first_rows = cache, chunk_of, first_rows
-        self._parallel, self._truncated, self._ahead = options.parallel, options.truncated, options.ahead
+        self._features = features
+        self._labels = labels
+        self._corpus = corpus
+        self._order = order
+        self._excerpts = excerpts
+        self._options = options.excerpts
+        self._seed = seed
+        self._cache = cache
+        self._chunk_of = chunk_of
+        self._first_rows = first_rows
+        self._parallel = options.parallel
+        self._truncated = options.truncated
+        self._ahead = options.ahead
         self.keys = UtteranceKeys(features[0].entries, corpus.lines)
         self._first_frame = corpus.first_frame
         self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are in memory
@@ -150,13 +159,14 @@ class UtteranceMinibatches:
         for sequence, first, count, slot, step in pieces:
             if sequence not in loaded:
                 loaded[sequence] = self._load(row, sequence, masked)
-            found, part = loaded[sequence], slice(first, first + count)
-            for out, stream, padded in zip(columns, self._features, found.padded):
+            excerpt = loaded[sequence]
+            part = slice(first, first + count)
+            for out, stream, padded in zip(columns, self._features, excerpt.padded):
                 stacked = windows(padded, 1 + stream.left + stream.right)[:: self._options.subsampling]
                 out[step : step + count, slot] = stacked[part]
             utterance = self._excerpts.utterance[row.excerpts[sequence]]
-            frames[step : step + count, slot] = found.frames[part] + self._first_frame[utterance]
-            if first + count == len(found.frames) and step < layout.num_kept:
+            frames[step : step + count, slot] = excerpt.frames[part] + self._first_frame[utterance]
+            if first + count == len(excerpt.frames) and step < layout.num_kept:
                 del loaded[sequence]
         layout = self._complete(layout, row, pieces)
         matrices = {
@@ -185,34 +195,40 @@ class UtteranceMinibatches:
             return layout
         placed = []
         for sequence, first, count, slot, step in pieces:
-            excerpt, counted = row.excerpts[sequence], count - left - right
+            excerpt = row.excerpts[sequence]
+            counted = count - left - right
             key = self.keys[int(self._excerpts.utterance[excerpt])]
-            found = self.supervisions.supervision(key, int(self._excerpts.first[excerpt]) + first, counted)
-            placed.append(PlacedSupervision(slot, step + left, counted, found))
+            supervision = self.supervisions.supervision(key, int(self._excerpts.first[excerpt]) + first, counted)
+            placed.append(PlacedSupervision(slot, step + left, counted, supervision))
         return replace(layout, supervisions=tuple(placed))
 
     def _load(self, row: _Row, sequence: int, masked: bool) -> _Loaded:
         """Return an excerpt of a row, its frames masked and shifted or not."""
-        excerpt, sweep = int(row.excerpts[sequence]), int(row.sweeps[sequence])
+        excerpt = int(row.excerpts[sequence])
+        sweep = int(row.sweeps[sequence])
         self._enter(sweep, int(row.places[sequence]))
-        utterance, options = int(self._excerpts.utterance[excerpt]), self._options
-        num_frames, step = int(self._corpus.num_frames[utterance]), options.subsampling
+        utterance = int(self._excerpts.utterance[excerpt])
+        options = self._options
+        num_frames = int(self._corpus.num_frames[utterance])
+        step = options.subsampling
         shift = options.shift(self._seed, sweep, self.keys[utterance]) if masked else 0
-        first, count = int(self._excerpts.first[excerpt]), int(self._excerpts.num_columns[excerpt])
+        first = int(self._excerpts.first[excerpt])
+        count = int(self._excerpts.num_columns[excerpt])
         begin = step * (first - options.context[0]) + shift
         last = step * (first + count + options.context[1] - 1) + shift
-        found = []
+        windows = []
         for stream, features in enumerate(self._features):
-            wanted = begin - features.left, last + features.right + 1
+            span = begin - features.left, last + features.right + 1
             base = int(self._cache.base(stream)[self._chunk_of[utterance]] + self._first_rows[stream][utterance])
             rows = self._cache.buffers[stream][base + features.left : base + features.left + num_frames]
-            padded = rows[frames_between(*wanted, num_frames)]
+            padded = rows[frames_between(*span, num_frames)]
             masks = self.masks[stream] if masked and self.masks else None
             if masks is not None:
-                mean, places = rows.mean(axis=0)[None], np.arange(*wanted)[None]
+                mean = rows.mean(axis=0)[None]
+                places = np.arange(*span)[None]
                 masks.mask(padded[None], np.array([utterance]), places, sweep, mean)
-            found.append(padded)
-        return _Loaded(found, frames_between(begin, last + 1, num_frames)[::step])
+            windows.append(padded)
+        return _Loaded(windows, frames_between(begin, last + 1, num_frames)[::step])
 
     def _enter(self, number: int, place: int) -> None:
         """Keep the chunks of a position of a sweep in memory, and start loading those of the next block."""
@@ -225,5 +241,6 @@ class UtteranceMinibatches:
         self._entered = (number, block)
         following = int(sweep.bounds[block + 1])
         if following == len(order):
-            sweep, following = self._order.sweep(number + 1)[0], 0
+            sweep = self._order.sweep(number + 1)[0]
+            following = 0
         self._cache.expect(sweep.chunks(sweep.find(following)))

@@ -51,7 +51,9 @@ def read_hmms(phone_file: str | Path, transition_file: str | Path | None, senone
     matrices = None if transition_file is None else dict(_matrices(transition_file))
     phones: dict[str, int] = {}
     size = max(senones.values(), default=-1) + 1
-    phone, stay, leave = np.full(size, -1, np.int32), np.zeros(size), np.zeros(size)
+    phone = np.full(size, -1, np.int32)
+    stay = np.zeros(size)
+    leave = np.zeros(size)
     for number, line in enumerate(read_lines(phone_file), 1):
         fields = line.split()
         if not fields:
@@ -59,7 +61,9 @@ def read_hmms(phone_file: str | Path, transition_file: str | Path | None, senone
         where = f"{phone_file}:{number}"
         if len(fields) < 3:
             raise FormatError(f"{where}: {line.strip()[:60]!r}; expected an HMM, its matrix and its senones")
-        name, matrix, states = phone_of(fields[0]), fields[1], fields[2:]
+        name = phone_of(fields[0])
+        matrix = fields[1]
+        states = fields[2:]
         for index, state in enumerate(states):
             if state not in senones:
                 raise FormatError(f"{where}: senone {state!r} is not in the labelMappingFile; expected one there")
@@ -89,8 +93,8 @@ def _matrices(path: str | Path) -> Iterator[tuple[str, np.ndarray]]:
         values = fields[2:]
         if size < 2 or len(values) != size * size or not all(map(is_number, values)):
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected a name, n and (n + 1)^2 probabilities")
-        found = np.array([to_number(value) for value in values]).reshape(size, size)
-        if not ((found >= 0) & (found <= 1.001)).all():
+        probabilities = np.array([to_number(value) for value in values]).reshape(size, size)
+        if not ((probabilities >= 0) & (probabilities <= 1.001)).all():
             raise FormatError(f"{path}:{number}: numbers outside 0 to 1; expected probabilities")
         with np.errstate(divide="ignore"):
-            yield fields[0], np.where(found > LEAST, np.log(found), NEVER)
+            yield fields[0], np.where(probabilities > LEAST, np.log(probabilities), NEVER)

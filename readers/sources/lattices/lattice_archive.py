@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from readers.common.report import Figures
 from readers.errors import FormatError
 from readers.minibatches.supervision import LatticeSupervision
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
@@ -43,8 +44,12 @@ def check(lattice: LatticeSupervision, num_senones: int | None = None) -> None:
         With the name of the utterance, and what is wrong.
     """
     _check_forms(lattice)
-    num_phones, most = len(lattice.silence), num_senones or np.iinfo(np.int32).max
-    start, end, first, count = lattice.start_node, lattice.end_node, lattice.first_frame, lattice.num_arc_frames
+    num_phones = len(lattice.silence)
+    most = num_senones or np.iinfo(np.int32).max
+    start = lattice.start_node
+    end = lattice.end_node
+    first = lattice.first_frame
+    count = lattice.num_arc_frames
     with_frames = count > 0
     _within(lattice, "reference_senones", 0, most)
     _within(lattice, "reference_phones", 0, num_phones)
@@ -65,8 +70,10 @@ def check(lattice: LatticeSupervision, num_senones: int | None = None) -> None:
     ):
         _refuse(lattice, fault, message)
     time = np.full(lattice.num_nodes, -1, np.int64)
-    time[end], time[start] = first + count, first
-    time[0], time[-1] = 0, lattice.num_frames
+    time[end] = first + count
+    time[start] = first
+    time[0] = 0
+    time[-1] = lattice.num_frames
     _refuse(lattice, time[start] != first, "begins at another frame than its node; expected one time for each node")
     _refuse(lattice, time[end] != first + count, "ends at another frame than its node; expected one time for each node")
     for nodes, missing in ((end, slice(1, None)), (start, slice(0, -1))):
@@ -77,7 +84,8 @@ def check(lattice: LatticeSupervision, num_senones: int | None = None) -> None:
 
 def _check_forms(lattice: LatticeSupervision) -> None:
     """Check types, shapes and single numbers."""
-    name, num_frames = lattice.name, lattice.num_frames
+    name = lattice.name
+    num_frames = lattice.num_frames
     if not 1 <= num_frames <= MAX_FRAMES or not 2 <= lattice.num_nodes <= len(lattice.start_node) + 1:
         raise FormatError(
             f"{name}: {num_frames} frames, {lattice.num_nodes} nodes, {len(lattice.start_node)} arcs; expected frames, "
@@ -102,8 +110,8 @@ def _within(lattice: LatticeSupervision, key: str, low: int, high: int) -> None:
     array = getattr(lattice, key)
     wrong = np.flatnonzero((array < low) | (array >= high))
     if wrong.size:
-        found = f"{key} {array[wrong[0]]} at {wrong[0]}"
-        raise FormatError(f"{lattice.name}: {found}; expected {low} to {high - 1}")
+        problem = f"{key} {array[wrong[0]]} at {wrong[0]}"
+        raise FormatError(f"{lattice.name}: {problem}; expected {low} to {high - 1}")
 
 
 def _refuse(lattice: LatticeSupervision, fault: np.ndarray, message: str) -> None:
@@ -145,7 +153,8 @@ class LatticeArchiveWriter:
         settings: Mapping[str, Any],
         senones: Mapping[str, int] | None = None,
     ):
-        self._silence, self._num_senones = np.array(silence, bool), num_senones
+        self._silence = np.array(silence, bool)
+        self._num_senones = num_senones
         silent = [phone for phone, quiet in zip(phones, silence, strict=True) if quiet]
         described = {"phones": list(phones), "silence": silent, "num_senones": num_senones, "settings": dict(settings)}
         described["senones"] = dict(senones or {})
@@ -228,12 +237,15 @@ class LatticeArchive:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self._archive = IndexedArchive(path, KIND)
-        self.names, self.find = self._archive.names, self._archive.find
-        found = self._archive.metadata
+        self.names = self._archive.names
+        self.find = self._archive.find
+        metadata = self._archive.metadata
         try:
-            self.phones, silent = list(map(str, found["phones"])), set(found["silence"])
-            self.num_senones, self.settings = int(found["num_senones"]), dict(found["settings"])
-            self.senones = {name: int(number) for name, number in found.get("senones", {}).items()}
+            self.phones = list(map(str, metadata["phones"]))
+            silent = set(metadata["silence"])
+            self.num_senones = int(metadata["num_senones"])
+            self.settings = dict(metadata["settings"])
+            self.senones = {name: int(number) for name, number in metadata.get("senones", {}).items()}
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as fault:
             raise FormatError(f"{path}: metadata: {fault}; expected phones, silence and num_senones") from None
         self.silence = np.array([phone in silent for phone in self.phones], bool)
@@ -248,10 +260,10 @@ class LatticeArchive:
 
     def figures(self, name: str) -> dict[str, int]:
         """Return the figures of an utterance; see `lattice` for parameters and errors."""
-        found = self._archive.metadata_of(name).get("figures")
-        if not isinstance(found, dict) or not all(type(value) is int for value in found.values()):
-            raise FormatError(f"{self.path}: {name}: figures {found}; expected numbers; make the file again")
-        return found
+        figures = self._archive.metadata_of(name).get("figures")
+        if not isinstance(figures, dict) or not all(type(value) is int for value in figures.values()):
+            raise FormatError(f"{self.path}: {name}: figures {figures}; expected numbers; make the file again")
+        return figures
 
     def lattice(self, name: str) -> LatticeSupervision:
         """Read and check the lattice of an utterance.
@@ -291,7 +303,24 @@ class LatticeArchive:
         return lattice
 
     def _number(self, metadata: Mapping[str, Any], name: str, key: str) -> int:
-        found = metadata.get(key)
-        if type(found) is not int or not 0 <= found < 1 << 40:
-            raise FormatError(f"{self.path}: {name}: {key} {found}; expected a number; make the file again")
-        return found
+        number = metadata.get(key)
+        if type(number) is not int or not 0 <= number < 1 << 40:
+            raise FormatError(f"{self.path}: {name}: {key} {number}; expected a number; make the file again")
+        return number
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    archive = LatticeArchive(path)
+    lattices = [archive.lattice(name) for name in archive.names]
+    frames = sum(lattice.num_frames for lattice in lattices)
+    arcs = sum(len(lattice.start_node) for lattice in lattices)
+    density = sum(int(lattice.num_arc_frames.sum()) for lattice in lattices) / max(frames, 1)
+    silent = [phone for phone, quiet in zip(archive.phones, archive.silence) if quiet]
+    return [
+        ("utterances", f"{len(lattices)}"),
+        ("frames", f"{frames}"),
+        ("arcs", f"{arcs}, {density:.1f} per frame"),
+        ("outputs", f"{archive.num_senones} of the network"),
+        ("phones", f"{len(archive.phones)}, of which {', '.join(silent) or 'none'} silence"),
+    ]

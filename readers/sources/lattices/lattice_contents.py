@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.report import Figures, missing
 from readers.common.text import canonical, read_lines
 from readers.errors import FormatError
 from readers.sources.lattices.lattice_archive import LatticeArchive
@@ -67,12 +68,13 @@ def read_contents(path: str | Path, prefix: str = "") -> dict[str, ContentsEntry
     FormatError
         For other lines, a repeated utterance, no archive, and an empty table.
     """
-    found: dict[str, ContentsEntry] = {}
+    entries: dict[str, ContentsEntry] = {}
     archive = ""
     for number, line in enumerate(read_lines(path, exact=True), 1):
         if not line.strip():
             continue
-        where, match = f"{path}:{number}", _LINE.fullmatch(line.strip())
+        where = f"{path}:{number}"
+        match = _LINE.fullmatch(line.strip())
         if match is None:
             raise FormatError(f"{where}: {line.strip()[:60]!r}; expected utterance=archive[position]")
         name, file, position = match.groups()
@@ -81,12 +83,12 @@ def read_contents(path: str | Path, prefix: str = "") -> dict[str, ContentsEntry
             archive = _resolved(file, Path(path), prefix)
         elif not archive or position is None:
             raise FormatError(f"{where}: no archive; expected utterance=archive[position]")
-        if name in found:
-            raise FormatError(f"{where}: '{name}' is already at {found[name].where}; expected each utterance once")
-        found[name] = ContentsEntry(archive, None if position is None else int(position), where)
-    if not found:
+        if name in entries:
+            raise FormatError(f"{where}: '{name}' is already at {entries[name].where}; expected each utterance once")
+        entries[name] = ContentsEntry(archive, None if position is None else int(position), where)
+    if not entries:
         raise FormatError(f"{path}: no entries; expected lines utterance=archive[position]")
-    return found
+    return entries
 
 
 def _resolved(file: str, contents: Path, prefix: str) -> str:
@@ -94,3 +96,14 @@ def _resolved(file: str, contents: Path, prefix: str) -> str:
         return str(Path(prefix) / file)
     beside = contents.parent / file
     return str(beside if beside.exists() else file)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_contents(path)
+    archives = dict.fromkeys(entry.path for entry in entries.values())
+    return [
+        ("utterances", f"{len(entries)}"),
+        ("archives", ", ".join(archives) + missing(archives).replace(",", ";")),
+        ("first", next(iter(entries))),
+    ]

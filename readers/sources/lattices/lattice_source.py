@@ -117,8 +117,8 @@ class LatticeSource:
 
     def unused(self, keys: Collection[str]) -> list[str]:
         """Return the utterances with lattices that none of these keys finds."""
-        found = {self._denominators.find(key) for key in keys}
-        return [name for name in self._denominators.entries if name not in found]
+        used = {self._denominators.find(key) for key in keys}
+        return [name for name in self._denominators.entries if name not in used]
 
     def check(self, key: str, num_frames: int, whole: bool = True) -> None:
         """Check that an utterance has its lattice, of its length; the arcs of archives are checked when they are read.
@@ -212,9 +212,9 @@ class _Contents:
         self.entries: dict[str, ContentsEntry] = {}
         for path in paths:
             for name, entry in read_contents(path, prefix).items():
-                known = self.entries.setdefault(name, entry)
-                if known is not entry:
-                    raise FormatError(f"{entry.where}: '{name}' is already at {known.where}; expected each name once")
+                earlier = self.entries.setdefault(name, entry)
+                if earlier is not entry:
+                    raise FormatError(f"{entry.where}: '{name}' is already at {earlier.where}; expected each name once")
         self.name = ", ".join(map(str, paths))
         self._by_end: dict[str, str] | None = None  # made when it is needed
 
@@ -236,7 +236,7 @@ class _Contents:
     @property
     def firsts(self) -> list[ContentsEntry]:
         """The first entry of each file."""
-        found: dict[str, ContentsEntry] = {}
+        first_entries: dict[str, ContentsEntry] = {}
         for entry in self.entries.values():
-            found.setdefault(entry.path, entry)
-        return list(found.values())
+            first_entries.setdefault(entry.path, entry)
+        return list(first_entries.values())

@@ -111,27 +111,31 @@ class StateLattice:
         -------
         StateLattice
         """
-        link, count = states.link, np.bincount(states.link, minlength=len(start))
-        some, empty = np.flatnonzero(count > 0), np.flatnonzero(count == 0)
+        link = states.link
+        count = np.bincount(states.link, minlength=len(start))
+        some = np.flatnonzero(count > 0)
+        empty = np.flatnonzero(count == 0)
         is_first, is_last = np.zeros((2, len(link)), bool)
         ends = np.cumsum(count)
         is_first[(ends - count)[some]] = is_last[ends[some] - 1] = True
         inner = len(time) + np.cumsum(~is_last) - 1  # the node after each state that is not the last of its link
-        before, after = np.where(is_first, start[link], np.roll(inner, 1)), np.where(is_last, end[link], inner)
-        place = _places(np.concatenate([time, states.end[~is_last]]))
+        before = np.where(is_first, start[link], np.roll(inner, 1))
+        after = np.where(is_last, end[link], inner)
+        position = _places(np.concatenate([time, states.end[~is_last]]))
 
         begins = ends - count  # the state with which a word begins
         speech = np.flatnonzero(~states.silent)[::-1]
         begins[link[speech]] = speech  # the first one of each link is assigned last
-        starts_word, share = np.zeros(len(link), bool), np.zeros(len(link))
+        starts_word = np.zeros(len(link), bool)
+        share = np.zeros(len(link))
         starts_word[begins[some]] = word[some]
         share[is_first] = lm[some]
 
         columns = (states.senone, states.phone, share, states.transition, starts_word)
-        with_frames = _arcs(place[before], place[after], states.first, states.end, *columns)
+        with_frames = _arcs(position[before], position[after], states.first, states.end, *columns)
         at = time[start[empty]]
-        without = _arcs(place[start[empty]], place[end[empty]], at, at, -1, -1, lm[empty], 0, word[empty])
-        return cls(len(place), _in_order(with_frames, without))
+        without = _arcs(position[start[empty]], position[end[empty]], at, at, -1, -1, lm[empty], 0, word[empty])
+        return cls(len(position), _in_order(with_frames, without))
 
     def with_path(self, path: StatePath) -> "StateLattice":
         """The lattice with another path from the start to the end.  Raises ShapeError if it has other frames."""
@@ -139,15 +143,15 @@ class StateLattice:
         time[self.arcs["end_node"]] = self.arcs["first_frame"] + self.arcs["num_arc_frames"]
         if path.start[0] != 0 or path.end[-1] != time[-1]:
             raise ShapeError(f"{path.end[-1]} frames in the reference; expected {time[-1]}, as in the lattice")
-        place = _places(np.concatenate([time, path.end[:-1]]))
+        position = _places(np.concatenate([time, path.end[:-1]]))
         inner = np.arange(self.num_nodes, self.num_nodes + len(path.start) - 1)
-        nodes = place[np.concatenate([[0], inner, [self.num_nodes - 1]])]
+        nodes = position[np.concatenate([[0], inner, [self.num_nodes - 1]])]
         columns = (path.senone, path.phone, path.lm, path.transition, path.starts_word)
         added = _arcs(nodes[:-1], nodes[1:], path.start, path.end, *columns)
         arcs = self.arcs.copy()
         for side in ("start_node", "end_node"):
-            arcs[side] = place[arcs[side]]
-        return StateLattice(len(place), _in_order(arcs, added))
+            arcs[side] = position[arcs[side]]
+        return StateLattice(len(position), _in_order(arcs, added))
 
     def supervision(
         self, name: str, reference: StatePath, scores: Sequence[float], silence: np.ndarray
@@ -199,6 +203,6 @@ def _in_order(*arcs: np.ndarray) -> np.ndarray:
 
 def _places(time: np.ndarray) -> np.ndarray:
     """The place of each node in the order of time; nodes of equal time stay in order."""
-    place = np.empty(len(time), np.int64)
-    place[np.argsort(time, kind="stable")] = np.arange(len(time))
-    return place
+    position = np.empty(len(time), np.int64)
+    position[np.argsort(time, kind="stable")] = np.arange(len(time))
+    return position

@@ -70,16 +70,17 @@ class BinaryReader(RecordReader):
         path = options.cache
         with naming(config, options.declaration("cache").set_by(config)):
             cache = open_cache(path)
-        blocks, labels = dict(config.blocks()), LabelMapOptions.option_keys()
+        blocks = dict(config.blocks())
+        labels = LabelMapOptions.option_keys()
         reader_keys = [*options.option_keys(), *labels, *WITHOUT_EFFECT, *blocks]
         block_keys = [*SelectionOptions.option_keys(), *labels, *WITHOUT_EFFECT]
         warnings = list(map(str, config.unknown(reader_keys)))
         for block in blocks.values():
             warnings.extend(map(str, block.unknown(block_keys)))
         streams = [
-            RecordStream(one.name, cache.columns[one.name], one.num_classes, where, str(path))
-            for one, where in _chosen(cache, blocks, config)
-            if one.num_classes is None or not write
+            RecordStream(column.name, cache.columns[column.name], column.num_classes, where, str(path))
+            for column, where in _chosen(cache, blocks, config)
+            if column.num_classes is None or not write
         ]
         super().__init__(streams, options, rng_seed, path.stem)
         self.warnings = warnings
@@ -87,17 +88,17 @@ class BinaryReader(RecordReader):
 
 def _chosen(cache: RecordCache, blocks: dict[str, Config], config: Config) -> list[tuple[CachedStream, str]]:
     """Return (stream, file:line of its dimension) for the streams that the blocks select, or for all without blocks."""
-    known = {stream.name: stream for stream in cache.streams}
+    by_name = {stream.name: stream for stream in cache.streams}
     if not blocks:
         return [(stream, config.where()) for stream in cache.streams]
     chosen: list[tuple[CachedStream, str]] = []
     for name, block in blocks.items():
-        if name not in known:
+        if name not in by_name:
             raise ConfigError(
-                f"{block.where()}: {block.full_name()} is not a stream of {cache.path}; expected {' or '.join(known)}"
-                f"{did_you_mean(name, known)}"
+                f"{block.where()}: {block.full_name()} is not a stream of {cache.path}; expected {' or '.join(by_name)}"
+                f"{did_you_mean(name, by_name)}"
             )
-        stream = known[name]
+        stream = by_name[name]
         is_label = stream.num_classes is not None
         size = stream.dim if stream.num_classes is None else stream.num_classes
         key = SelectionOptions.from_block(block).check(block, size, is_label, cache.path)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.errors import FormatError
 
 MAGIC = b"ARGORECS"
@@ -72,8 +73,8 @@ class CachedSource:
     @classmethod
     def of(cls, path: Path) -> "CachedSource":
         """The present state of a file."""
-        found = path.stat()
-        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +175,10 @@ def open_cache(path: str | Path) -> RecordCache:
         text = file.read(length)
     try:
         described = json.loads(text)
-        streams = tuple(_stream(one) for one in described["streams"])
+        streams = tuple(_stream(stream) for stream in described["streams"])
         sources = tuple(
-            CachedSource(str(one["path"]), int(one["size"]), int(one["mtime_ns"])) for one in described["sources"]
+            CachedSource(str(source["path"]), int(source["size"]), int(source["mtime_ns"]))
+            for source in described["sources"]
         )
         settings = {str(name): str(value) for name, value in described["settings"].items()}
         dtype = _record_type(streams)
@@ -214,3 +216,13 @@ def _stream(found: dict[str, Any]) -> CachedStream:
     if classes is not None and not (isinstance(classes, int) and max(1, len(labels)) <= classes <= MAX_DIM):
         raise ValueError(stream)
     return stream
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    found = open_cache(path)
+    figures: Figures = [("records", len(next(iter(found.columns.values()))))]
+    for stream in found.streams:
+        what = f"{stream.dim} numbers" if stream.num_classes is None else f"a class of {stream.num_classes}"
+        figures.append((stream.name, what))
+    return figures + [("made from", source.path) for source in found.sources]

@@ -94,9 +94,9 @@ class SelectionOptions(Options):
 
     def check(self, block: Config, size: int, is_label: bool, source: str | Path) -> str:
         """Return the name of the size of a stream.  Raises ConfigError if the block has another size."""
-        name, given = ("label_dim", self.label_dim) if is_label else ("dim", self.dim)
+        name, size_set = ("label_dim", self.label_dim) if is_label else ("dim", self.dim)
         with located_faults(block):
-            self.require(name, given in (None, size), f"is {given}; expected {size}, as in {source}")
+            self.require(name, size_set in (None, size), f"is {size_set}; expected {size}, as in {source}")
         return self.declaration(name).key
 
 
@@ -124,8 +124,8 @@ class RecordReader(Reader):
         self._streams = list(streams)
         lengths = {stream.name: len(stream.values) for stream in self._streams}
         if len(set(lengths.values())) != 1:
-            found = ", ".join(f"{length} in {stream}" for stream, length in lengths.items()) or "no streams"
-            raise FormatError(f"{name}: records {found}; expected equal numbers")
+            numbers = ", ".join(f"{length} in {stream}" for stream, length in lengths.items()) or "no streams"
+            raise FormatError(f"{name}: records {numbers}; expected equal numbers")
         self._num_records = next(iter(lengths.values()))
         if not self._num_records:
             raise FormatError(f"{name}: no records; expected at least one")
@@ -190,4 +190,6 @@ class RecordReader(Reader):
             yield Utterance(self._name if piece == 0 else f"{self._name}-{piece}", matrices, piece, records=True)
 
     def close(self) -> None:
-        self._streams = [RecordStream(one.name, one.values[:0], one.num_classes, one.where) for one in self._streams]
+        self._streams = [
+            RecordStream(stream.name, stream.values[:0], stream.num_classes, stream.where) for stream in self._streams
+        ]

@@ -16,6 +16,7 @@ from typing import IO
 
 import numpy as np
 
+from readers.common.report import Figures, rows_of
 from readers.common.text import GZIP_MAGIC, is_number
 from readers.errors import FormatError
 
@@ -76,7 +77,8 @@ def read_uci(path: str | Path, layout: UCILayout, block_bytes: int = BLOCK_BYTES
     if layout.decimal_point != ".":
         table[ord(".")] = ord("?")  # makes tokens with a point invalid numbers
         table[ord(layout.decimal_point)] = ord(".")
-    line, num_columns = 1, None
+    line = 1
+    num_columns = None
     for text, end in _line_blocks(path, block_bytes):
         parser = _BlockParser(path, layout, table, text, line, end)
         block = parser.parse(num_columns)
@@ -92,7 +94,8 @@ def _line_blocks(path: str | Path, size: int) -> Iterator[tuple[bytes, int]]:
         compressed = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
         file: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=raw) if compressed else raw
-        rest, first = b"", True
+        partial_line = b""
+        first = True
         while True:
             try:
                 piece = file.read(size)
@@ -102,15 +105,15 @@ def _line_blocks(path: str | Path, size: int) -> Iterator[tuple[bytes, int]]:
                 piece = piece[3:]
             first = False
             if not piece:
-                if rest:
-                    yield rest + b"\n", raw.tell()
+                if partial_line:
+                    yield partial_line + b"\n", raw.tell()
                 return
             cut = piece.rfind(b"\n") + 1
             if cut:
-                yield rest + piece[:cut], raw.tell()
-                rest = piece[cut:]
-            elif len(rest) < MAX_LINE_BYTES:
-                rest += piece
+                yield partial_line + piece[:cut], raw.tell()
+                partial_line = piece[cut:]
+            elif len(partial_line) < MAX_LINE_BYTES:
+                partial_line += piece
             else:
                 raise FormatError(
                     f"{path}: a line of more than {MAX_LINE_BYTES} bytes; expected text with one record per line"
@@ -121,7 +124,9 @@ class _BlockParser:
     """Parses a block of whole lines; first_line: number of its first line."""
 
     def __init__(self, path: str | Path, layout: UCILayout, table: np.ndarray, text: bytes, first_line: int, end: int):
-        self._path, self._layout, self._end = path, layout, end
+        self._path = path
+        self._layout = layout
+        self._end = end
         self._text = text
         self._bytes = table[np.frombuffer(text, np.uint8)]
         self._first_line = first_line
@@ -138,7 +143,8 @@ class _BlockParser:
         # A token begins at a character that follows a separator and is not one, and ends before the next separator.
         is_text = (self._bytes != ord(" ")) & (self._bytes != _NEWLINE)
         edges = np.flatnonzero(np.diff(is_text, prepend=False, append=False))
-        starts, ends = edges[0::2], edges[1::2]
+        starts = edges[0::2]
+        ends = edges[1::2]
         if not len(starts):
             return None
         counts = np.diff(np.searchsorted(starts, self._newlines), prepend=0)
@@ -165,32 +171,32 @@ class _BlockParser:
             )
 
     def _numbers(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        wanted = sorted(set(self._layout.numbers))
-        if not wanted:
+        columns = sorted(set(self._layout.numbers))
+        if not columns:
             return np.empty((len(lines), 0), np.float32)
         text = self._bytes
-        if len(wanted) < self.num_columns:
-            text = text[_covered(starts[:, wanted], ends[:, wanted], len(text))]
+        if len(columns) < self.num_columns:
+            text = text[_covered(starts[:, columns], ends[:, columns], len(text))]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)  # earlier versions of numpy warn about invalid text
                 values = np.fromstring(text.tobytes(), np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
             values = np.empty(0, np.float32)
-        if values.size != len(lines) * len(wanted):
-            raise self._not_a_number(starts[:, wanted], ends[:, wanted], lines)
-        values = values.reshape(len(lines), len(wanted))
+        if values.size != len(lines) * len(columns):
+            raise self._not_a_number(starts[:, columns], ends[:, columns], lines)
+        values = values.reshape(len(lines), len(columns))
         if not np.isfinite(values).all():
-            raise self._not_a_number(starts[:, wanted], ends[:, wanted], lines)
-        if wanted != list(self._layout.numbers):
-            values = values[:, np.searchsorted(wanted, self._layout.numbers)]
+            raise self._not_a_number(starts[:, columns], ends[:, columns], lines)
+        if columns != list(self._layout.numbers):
+            values = values[:, np.searchsorted(columns, self._layout.numbers)]
         return values
 
     def _not_a_number(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> FormatError:
         """Find the first invalid token, one by one, and return the error."""
-        wanted = sorted(set(self._layout.numbers))
+        columns = sorted(set(self._layout.numbers))
         for line, begins, stops in zip(lines, starts, ends):
-            for column, begin, stop in zip(wanted, begins, stops):
+            for column, begin, stop in zip(columns, begins, stops):
                 token = self._bytes[begin:stop].tobytes().decode("latin-1")
                 if not is_number(token) or abs(float(token)) > FLOAT32_MAX:
                     token = self._text[begin:stop].decode("utf-8", "replace")
@@ -237,3 +243,9 @@ def _covered(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
     steps[starts.ravel()] += 1
     steps[ends.ravel() + 1] -= 1
     return np.cumsum(steps, dtype=np.int8)[:size].astype(bool)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = rows_of(path)
+    return [("records", len(rows)), ("columns", len(rows[0]))]

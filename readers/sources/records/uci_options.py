@@ -122,7 +122,10 @@ class LabelMap:
         where: str,
         is_written: bool = True,
     ):
-        self.path, self.grows, self.where, self.is_written = path, grows, where, is_written
+        self.path = path
+        self.grows = grows
+        self.where = where
+        self.is_written = is_written
         self.limit = num_classes
         self._ids = {name: number for number, name in enumerate(names)}
         self._highest = -1
@@ -170,10 +173,10 @@ class LabelMap:
     def _number(self, text: str, where: Callable[[int], str], record: int) -> int:
         limit = self.limit or 1 << 24
         if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) < limit):
-            below = f"below {limit}, which is labelDim ({self.where}), " if self.limit else ""
+            limit_text = f"below {limit}, which is labelDim ({self.where}), " if self.limit else ""
             raise FormatError(
-                f"{where(record)}: label {text[:40]!r}; expected a class number {below}because no labelMappingFile is "
-                "set"
+                f"{where(record)}: label {text[:40]!r}; expected a class number {limit_text}because no "
+                "labelMappingFile is set"
             )
         self._highest = max(self._highest, int(text))
         return int(text)
@@ -290,7 +293,8 @@ def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> U
 def label_map(block: Config) -> LabelMap:
     """Return the map that labelDim, labelMappingFile and allowMapCreation of a block describe."""
     options = LabelMapOptions.from_block(block)
-    num_classes, path = options.num_classes, options.path
+    num_classes = options.num_classes
+    path = options.path
     where = block.where("labelDim") if block.has("labelDim") else ""
     if path is None:
         return LabelMap(None, num_classes, [], False, where)

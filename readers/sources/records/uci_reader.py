@@ -144,22 +144,22 @@ def _settings(options: UCIOptions) -> dict[str, str]:
 
 def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
     """Return why a cache does not represent the text; "" if it does, and then use the labels of the cache."""
-    known = {stream.name: stream for stream in cache.streams}
+    cached_streams = {stream.name: stream for stream in cache.streams}
     labelled: list[tuple[UCIStream, LabelMap, Sequence[str], int]] = []
     for stream in options.streams:
-        found = known.get(stream.name)
-        if found is None or (found.start, found.dim) != (stream.start, stream.dim):
+        cached = cached_streams.get(stream.name)
+        if cached is None or (cached.start, cached.dim) != (stream.start, stream.dim):
             return f"{stream.name} differs from the cached stream"
-        if (found.num_classes is None) != (stream.labels is None) or not 0 <= found.file < len(cache.sources):
+        if (cached.num_classes is None) != (stream.labels is None) or not 0 <= cached.file < len(cache.sources):
             return f"{stream.name} differs from the cached stream"
         try:
             now = CachedSource.of(stream.file)
         except OSError as fault:
             return describe(fault)
-        if cache.sources[found.file] != now:
+        if cache.sources[cached.file] != now:
             return f"{stream.file} has changed since"
-        if stream.labels is not None and found.num_classes is not None:
-            labelled.append((stream, stream.labels, found.labels, found.num_classes))
+        if stream.labels is not None and cached.num_classes is not None:
+            labelled.append((stream, stream.labels, cached.labels, cached.num_classes))
     if cache.settings != _settings(options):
         return "customDelimiter or customDecimalPoint has changed since"
     for stream, label_map, names, num_classes in labelled:
@@ -189,7 +189,8 @@ def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iter
         total += min(held)
         yield block
     if max(held):
-        longer, shorter = files[held.index(max(held))], files[held.index(0)]
+        longer = files[held.index(max(held))]
+        shorter = files[held.index(0)]
         raise FormatError(f"{shorter}: {total} records; expected the number of records of {longer}")
     if not total:
         raise FormatError(f"{files[0]}: no records; expected one on each line")
@@ -212,7 +213,8 @@ class _FileColumns:
                 self._label_column[stream.name] = len(labels)
                 labels.append(stream.start)
         layout = UCILayout(numbers, labels, options.block.delimiters, options.block.decimal_point)
-        self._file, self._progress = file, progress
+        self._file = file
+        self._progress = progress
         self._blocks = read_uci(file, layout)
         self._held: dict[str, np.ndarray] = {}
 
@@ -228,9 +230,9 @@ class _FileColumns:
         return len(next(iter(self._held.values())))
 
     def take(self, count: int) -> dict[str, np.ndarray]:
-        taken = {name: values[:count] for name, values in self._held.items()}
+        columns = {name: values[:count] for name, values in self._held.items()}
         self._held = {name: values[count:] for name, values in self._held.items()}
-        return taken
+        return columns
 
     def _values(self, stream: UCIStream, block: UCIBlock) -> np.ndarray:
         if stream.labels is None:
@@ -246,14 +248,14 @@ def create_label_maps(config: Config, progress: Progress | None = None) -> list[
     A new map may have any number of labels.  Raises ConfigError if the block names no mapping file.
     """
     options = UCIOptions.from_config(config)
-    maps = [one.labels for one in options.streams if one.labels is not None and one.labels.path is not None]
+    maps = [stream.labels for stream in options.streams if stream.labels is not None and stream.labels.path is not None]
     if not maps:
         raise ConfigError(f"{config.where()}: {config.full_name()} names no labelMappingFile; expected one to create")
-    found = [(label_map, label_map.grows) for label_map in maps]
-    options.streams = [one for one in options.streams if one.labels is not None and one.labels.grows]
+    label_maps = [(label_map, label_map.grows) for label_map in maps]
+    options.streams = [stream for stream in options.streams if stream.labels is not None and stream.labels.grows]
     for stream in options.streams:
         if stream.labels is not None:
             stream.labels.limit = 0
     if options.streams:
         read_columns(options, progress)
-    return found
+    return label_maps

@@ -48,7 +48,8 @@ def read_condition(block: Config, lines: Sequence[int], lengths: Sequence[int]) 
         For lines that are missing or do not have `dim` finite numbers.
     """
     options = ConditionOptions.from_block(block)
-    dim, path = options.dim, options.file
+    dim = options.dim
+    path = options.file
     with naming(block, "file"):
         text = read_lines(path)
     if lines and max(lines) > len(text):
@@ -66,7 +67,7 @@ def read_condition(block: Config, lines: Sequence[int], lengths: Sequence[int]) 
             if not np.isfinite(vector).all():
                 raise ValueError
         except ValueError:
-            found = f"{len(values)} values" if len(values) != dim else repr(text[line - 1].strip()[:60])
-            raise FormatError(f"{path}:{line}: {found}; expected {dim} finite numbers") from None
+            problem = f"{len(values)} values" if len(values) != dim else repr(text[line - 1].strip()[:60])
+            raise FormatError(f"{path}:{line}: {problem}; expected {dim} finite numbers") from None
     sentences = np.repeat(np.arange(len(lines), dtype=np.int32), lengths)
     return WordStream((block.name,), sentences[None], len(lines), block.where(), vectors.T, is_label=False)

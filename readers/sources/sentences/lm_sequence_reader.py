@@ -134,7 +134,8 @@ class LMSequenceReader(SentenceReader):
         self.input_words = self.output_words = [word.word for word in words]
         if mode == "class":
             self.word_classes = np.array([word.word_class for word in words])
-        self.begin, self.end = labels.begin, labels.end
+        self.begin = labels.begin
+        self.end = labels.end
         names = input_names(inner.name, "features" if features is None else features.name, output)
         record = VocabularyRecord.of_words(words, with_classes=mode == "class")
         self.records = dict.fromkeys((*names, output), record)
@@ -142,13 +143,13 @@ class LMSequenceReader(SentenceReader):
             return
         ids, lengths, keys = self._read(config, options, words)
         table = class_table(words) if mode == "class" else None
-        given = (output,), ids[1:], rows[outer], outer.where(), table
+        arguments = (output,), ids[1:], rows[outer], outer.where(), table
         if mode == "nce" and options.noise is not None:
             with located_faults(config):
                 expected = f"expected 1 to {len(words)}, the number of words"
                 options.require("noise", options.noise <= len(words), f"is {options.noise}; {expected}")
             self.noise = Noise(words, options.noise, rng_seed, str(options.words))
-        targets = NoiseStream(*given, is_label=False, noise=self.noise) if self.noise else WordStream(*given)
+        targets = NoiseStream(*arguments, is_label=False, noise=self.noise) if self.noise else WordStream(*arguments)
         streams = [WordStream(names, ids[:1], rows[inner], inner.where()), targets]
         lines = [int(key.rpartition(":")[2]) for key in keys]
         streams[1:1] = [read_condition(block, lines, lengths) for block in conditions]
@@ -169,9 +170,9 @@ class LMSequenceReader(SentenceReader):
         names = [block.name for block in blocks]
         self.warnings = list(map(str, config.unknown([*LMSequenceOptions.option_keys(), *WITHOUT_EFFECT, *names])))
         labels = [block for block in blocks if any(map(block.has_own, LABEL_ROLES))]
-        others = [block for block in blocks if block not in labels]
-        conditions = [block for block in others if block.has_own("file") and block.has_own("dim")]
-        features = [block for block in others if block not in conditions and block.has_own("dim")]
+        unlabelled = [block for block in blocks if block not in labels]
+        conditions = [block for block in unlabelled if block.has_own("file") and block.has_own("dim")]
+        features = [block for block in unlabelled if block not in conditions and block.has_own("dim")]
         features = first_of_features(features)
         if not 1 <= len(labels) <= 2:
             raise ConfigError(
@@ -184,8 +185,8 @@ class LMSequenceReader(SentenceReader):
             elif block not in labels and block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
             else:
-                known = [*(LABEL_ROLES if block in labels else ()), "dim", *CACHE_NAMES]
-                self.warnings.extend(map(str, block.unknown(known)))
+                label_names = [*(LABEL_ROLES if block in labels else ()), "dim", *CACHE_NAMES]
+                self.warnings.extend(map(str, block.unknown(label_names)))
         labels.sort(key=lambda block: block.name.lower())
         return labels[0], labels[-1], features[0] if features else None, conditions
 
@@ -214,15 +215,18 @@ class LMSequenceReader(SentenceReader):
 
         A vocabulary may have more words than labelDim, and fewer, as that of a small text has.
         """
-        size, rows, known = len(words), {}, f"the vocabulary has {len(words)} words"
+        size = len(words)
+        rows = {}
+        vocabulary = f"the vocabulary has {len(words)} words"
         for block in dict.fromkeys(blocks):
-            given = LMLabelOptions.from_block(block).size or len(words)
-            where = f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}"
-            if given > len(words):
-                self.warnings.append(f"{where}; {known}; other rows are not used")
-            elif given < size:
-                self.warnings.append(f"{where}; {known}; words from number {given} on count as unknown")
-            rows[block], size = given, min(size, given)
+            num_rows = LMLabelOptions.from_block(block).size or len(words)
+            where = f"{block.where('labelDim')}: {block.full_name('labelDim')} is {num_rows}"
+            if num_rows > len(words):
+                self.warnings.append(f"{where}; {vocabulary}; other rows are not used")
+            elif num_rows < size:
+                self.warnings.append(f"{where}; {vocabulary}; words from number {num_rows} on count as unknown")
+            rows[block] = num_rows
+            size = min(size, num_rows)
         return words[:size], rows
 
     def _read(
@@ -240,8 +244,8 @@ class LMSequenceReader(SentenceReader):
         assert path is not None  # needs_text
         with naming(config, "file"):
             lines = read_lines(path)
-        found: list[int] = []
-        ends: list[int] = []  # end of each sentence in `found`
+        text_ids: list[int] = []
+        ends: list[int] = []  # of each sentence, in `text_ids`
         lengths: list[int] = []
         keys: list[str] = []
         for number, line in enumerate(lines, 1):
@@ -262,12 +266,13 @@ class LMSequenceReader(SentenceReader):
                         f"{path}:{number}: word {tokens[ids.index(-1)]!r} is not in the vocabulary; "
                         f"expected a known word, or {unknown!r} in the vocabulary"
                     )
-                ids = [number_of[unknown] if one < 0 else one for one in ids]
-            found += ids
-            ends.append(len(found))
+                ids = [number_of[unknown] if word_id < 0 else word_id for word_id in ids]
+            text_ids += ids
+            ends.append(len(text_ids))
             lengths.append(len(ids) - 1)
             keys.append(f"{Path(path).name}:{number}")
-        flat, bounds = np.array(found, np.int32), np.array([0, *ends], np.int64)
+        flat = np.array(text_ids, np.int32)
+        bounds = np.array([0, *ends], np.int64)
         return np.stack([np.delete(flat, bounds[1:] - 1), np.delete(flat, bounds[:-1])]), lengths, keys
 
 

@@ -134,8 +134,10 @@ class LUSequenceReader(SentenceReader):
         by_class = targets.by_class
         if by_class:
             self.word_classes = np.array([label.word_class for label in classed])
-        self.input_words, self.output_words = list(words), list(labels)
-        self.begin, self.end = sources.begin, targets.end
+        self.input_words = list(words)
+        self.output_words = list(labels)
+        self.begin = sources.begin
+        self.end = targets.end
         names = input_names(inner.name, features, outer.name)
         self.records = dict.fromkeys(names, VocabularyRecord(tuple(words)))
         self.records |= {outer.name: VocabularyRecord.of_words(classed, with_classes=by_class)}
@@ -156,28 +158,31 @@ class LUSequenceReader(SentenceReader):
                     "expected only labelIn and labels"
                 )
         blocks = {name.lower(): block for name, block in config.blocks()}
-        known = [*options.option_keys(), *WITHOUT_EFFECT, *(block.name for block in blocks.values())]
-        self.warnings = list(map(str, config.unknown(known)))
-        found: list[Config] = []
+        names = [*options.option_keys(), *WITHOUT_EFFECT, *(block.name for block in blocks.values())]
+        self.warnings = list(map(str, config.unknown(names)))
+        label_blocks: list[Config] = []
         for setting, name in (("inputLabel", options.input_block), ("outputLabel", options.output_block)):
             if name.lower() not in blocks:
                 raise ConfigError(
                     f"{config.where()}: {config.full_name()} has no block {name}; expected it, with token=..., "
                     f"or {setting}=... with another name"
                 )
-            found.append(blocks.pop(name.lower()))
-            self.warnings.extend(map(str, found[-1].unknown([*LULabelOptions.option_keys(), *LABELS_WITHOUT_EFFECT])))
+            label_blocks.append(blocks.pop(name.lower()))
+            self.warnings.extend(
+                map(str, label_blocks[-1].unknown([*LULabelOptions.option_keys(), *LABELS_WITHOUT_EFFECT]))
+            )
         features = first_of_features([block for block in blocks.values() if block.has_own("dim")])
         for block in blocks.values():
             if block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
-        return found[0], found[1], features[0].name if features else "features"
+        return label_blocks[0], label_blocks[1], features[0].name if features else "features"
 
     def _word_map(
         self, config: Config, options: LUSequenceOptions, inner: Config, is_mapped: bool, words: dict[str, int]
     ) -> dict[str, int]:
         """Return the number of every known word; that of `unk` under "", if there is one."""
-        unknown, path = options.unknown, options.word_map
+        unknown = options.unknown
+        path = options.word_map
         source = dict(words)
         if is_mapped:
             source = {}
@@ -216,7 +221,9 @@ class LUSequenceReader(SentenceReader):
 
         source: the block of the input, the word that ends a sentence and the words; target: the block and the labels.
         """
-        (inner, end, words), (outer, labels), path = source, target, options.file
+        inner, end, words = source
+        outer, labels = target
+        path = options.file
         assert path is not None  # a block must set it
         with naming(config, "file"):
             sentences, left_out = read_columns(path, end, self.end)
@@ -224,7 +231,7 @@ class LUSequenceReader(SentenceReader):
         for number, text in left_out:
             reason = f"{path}:{number}: {text[:60]!r} has one column; expected a word and its label"
             self.skipped.append((f"{path.name}:{number}", reason))
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         lengths: list[int] = []
         keys: list[str] = []
         for sentence in sentences:
@@ -235,8 +242,8 @@ class LUSequenceReader(SentenceReader):
                     raise FormatError(f"{path}:{number}: label {label!r}; expected one of the tokens of {outer.name}")
                 if word not in words and "" not in words:
                     raise FormatError(f"{path}:{number}: word {word!r}; expected one of the tokens of {inner.name}")
-                found.append((words[word if word in words else ""], labels[label]))
-        return np.array(found, np.int32).reshape(-1, 2).T, lengths, keys
+                pairs.append((words[word if word in words else ""], labels[label]))
+        return np.array(pairs, np.int32).reshape(-1, 2).T, lengths, keys
 
     def _warn_of_cuts(self, outer: Config, sentences: Sequence[Sequence[Token]], end_word: str) -> None:
         """Warn if the end label cuts sentences, which the next line of the file continues."""
@@ -282,15 +289,15 @@ def read_classed_tokens(path: str | Path) -> list[VocabularyWord]:
     The tokens of a class are adjacent, and the numbers of the classes ascend.  Raises FormatError.
     """
     tokens: list[VocabularyWord] = []
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
         if not fields:
             break
-        if len(fields) != 2 or fields[0] in seen or not is_count(fields[1]):
+        if len(fields) != 2 or fields[0] in earlier or not is_count(fields[1]):
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `token class`, each token once")
         tokens.append(VocabularyWord(fields[0], 0, int(fields[1])))
-        seen.add(fields[0])
+        earlier.add(fields[0])
         if len(tokens) > 1 and tokens[-1].word_class < tokens[-2].word_class:
             raise FormatError(
                 f"{path}:{number}: class {tokens[-1].word_class} after class {tokens[-2].word_class}; expected the "

@@ -33,12 +33,12 @@ def read_words(path: Path, name: str = "labels") -> list[VocabularyWord]:
         return read_vocabulary(path)
     metadata = load_metadata(path)
     try:
-        found = parse_vocabularies(metadata.get(ENTRY, []))
+        vocabularies = parse_vocabularies(metadata.get(ENTRY, []))
     except ArgonautError as fault:
         raise ModelError(f"{path}: {fault}") from fault
-    if not found:
+    if not vocabularies:
         raise FormatError(f"{path}: a model without words; expected one that was trained on text, or a vocabulary")
-    records = set(found.values())
-    if name not in found and len(records) > 1:
-        raise FormatError(f"{path}: a model with words for {', '.join(found)}; expected words for {name}")
-    return (found[name] if name in found else records.pop()).entries()
+    records = set(vocabularies.values())
+    if name not in vocabularies and len(records) > 1:
+        raise FormatError(f"{path}: a model with words for {', '.join(vocabularies)}; expected words for {name}")
+    return (vocabularies[name] if name in vocabularies else records.pop()).entries()

@@ -42,7 +42,9 @@ class Noise:
             )
         counts = np.maximum(counts, 1)
         self.logs = np.log(counts) - np.log(counts.sum())  # (V,) ln q
-        self.number, self._seed, self._bounds = number, seed, np.cumsum(counts) / counts.sum()
+        self.number = number
+        self._seed = seed
+        self._bounds = np.cumsum(counts) / counts.sum()
         self.begin(0, 0)
 
     def begin(self, epoch: int, minibatch: int) -> None:
@@ -60,7 +62,8 @@ class Noise:
         chosen[1:] = np.minimum(drawn, len(self.logs) - 1)
         logs = self.logs[chosen]
         labels = np.empty((2 * len(chosen), len(words)), np.float32, order="F")
-        labels[0::2], labels[1::2] = chosen, -logs
+        labels[0::2] = chosen
+        labels[1::2] = -logs
         labels[1] = logs[0]
         return labels
 

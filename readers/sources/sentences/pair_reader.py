@@ -58,7 +58,8 @@ class PairReader(Reader):
 
     def __init__(self, encoder: Reader, decoder: Reader, seed: int = 0):
         super().__init__()
-        self.encoder, self.decoder = _pairable(encoder, "encoderReader"), _pairable(decoder, "decoderReader")
+        self.encoder = _pairable(encoder, "encoderReader")
+        self.decoder = _pairable(decoder, "decoderReader")
         self.warnings = [*encoder.warnings, *decoder.warnings]
         self._sources, self._targets = self._match()
         self._lengths = self.decoder.lengths[self._targets]
@@ -68,16 +69,17 @@ class PairReader(Reader):
 
     def _match(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (K,) the numbers of the sources, and (K,) those of their targets."""
-        sources, targets = _places(self.encoder), _places(self.decoder)
+        sources = _places(self.encoder)
+        targets = _places(self.decoder)
         lost = {name for reader in (self.encoder, self.decoder) for name, _ in reader.skipped}
         self.skipped = [*self.encoder.skipped, *self.decoder.skipped]
-        pairs = [(number, targets[place]) for place, number in sources.items() if place in targets]
-        for numbers, others, reader, title in (
+        pairs = [(number, targets[line]) for line, number in sources.items() if line in targets]
+        for numbers, partners, reader, title in (
             (sources, targets, self.encoder, "target"),
             (targets, sources, self.decoder, "source"),
         ):
-            for place, number in numbers.items():
-                if place not in others and reader.keys[number] not in lost:
+            for line, number in numbers.items():
+                if line not in partners and reader.keys[number] not in lost:
                     self.skipped.append((reader.keys[number], f"{reader.keys[number]}: no {title} sentence"))
         if not pairs:
             reason = f"; first error: {self.skipped[0][1]}" if self.skipped else ""

@@ -120,20 +120,21 @@ def group_sentences(
     """
     begin = 0
     while begin < len(lengths):
-        end, filled = begin, 0
+        end = begin
+        filled = 0
         waiting: dict[int, deque[int]] = {}
         while end < len(lengths) and filled < block:
             filled += lengths[end]
             waiting.setdefault(lengths[end] if same_length else 0, deque()).append(end)
             end += 1
-        taken: set[int] = set()
+        grouped: set[int] = set()
         for first in range(begin, end):
-            if first in taken:
+            if first in grouped:
                 continue
             alike = waiting[lengths[first] if same_length else 0]
             count = parallel or max(1, minibatch_size // lengths[first])
             group = [alike.popleft() for _ in range(min(count, len(alike)))]
-            taken.update(group)
+            grouped.update(group)
             yield group
         begin = end
 
@@ -180,7 +181,9 @@ class SentenceReader(Reader):
         if not lengths:
             reason = f"; first error: {self.skipped[0][1]}" if self.skipped else ""
             raise FormatError(f"{order.file}: no sentence; expected at least one{reason}")
-        self._streams, self._keys, self._options = streams, keys, order
+        self._streams = streams
+        self._keys = keys
+        self._options = order
         self._lengths = np.array(lengths, np.int64)
         self._first = np.insert(np.cumsum(self._lengths), 0, 0)
         self._order = UtteranceOrder(ChunkPlan(np.array([0, len(lengths)]), 1, seed, order.shuffle), self._lengths)
@@ -264,7 +267,8 @@ class SentenceReader(Reader):
         for sequence, first, count, slot, step in pieces:
             begin = self._first[sentences[sequence]] + first
             frames[step : step + count, slot] = np.arange(begin, begin + count)
-        flat, gaps = frames.reshape(-1), layout.gap_columns
+        flat = frames.reshape(-1)
+        gaps = layout.gap_columns
         classes: dict[str, np.ndarray] = {}
         for stream in self._streams:
             if len(stream.ids) == 1 and stream.is_label:

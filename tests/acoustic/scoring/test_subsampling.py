@@ -12,8 +12,8 @@ from acoustic.network.traversal import time_reach
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import AcousticScorer
 from readers.config.feature_record import FeatureRecord
-from readers.minibatches.context import splice
 from readers.minibatches.sequence_layout import SequenceLayout
+from tests.readers.minibatches.spliced import splice
 
 DIM, WINDOW, CLASSES = 2, 3, 4
 RECORD = FeatureRecord(context=(WINDOW // 2, WINDOW // 2))

@@ -1,6 +1,7 @@
 """Training as a whole: what is learned, what is written, and what stops it."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -163,6 +164,19 @@ def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
     done, total, figures = shown[-1]
     assert (done, total) == (100, 100)
     assert set(figures) == {"epoch", "frames/s", "loss", "error"}
+
+
+def test_a_result_can_be_pickled(ring_reader):
+    result = train(ring_network(), ring_reader(200), ring_options(1), ring_reader(200, seed=1))
+    copy = pickle.loads(pickle.dumps(result))
+    assert (copy.history, copy.epochs, copy.best_epoch) == (result.history, result.epochs, 1)
+    assert copy.network.backend == result.network.backend
+    names, reader = evaluation_nodes(result.network), ring_reader(100, seed=2)
+    original, read = (
+        sum_figures(Engine(network, names), reader.minibatches(0, 64, 0), names)
+        for network in (result.network, copy.network)
+    )
+    assert read.figures == original.figures
 
 
 def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):

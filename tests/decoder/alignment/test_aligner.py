@@ -12,11 +12,12 @@ from decoder.alignment.aligner import Aligner
 from decoder.alignment.kernels import ENTER, STAY, AlignmentArrays, align_frames
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.results.outputs import LEVELS, alignment_labels
+from decoder.results.outputs import alignment_labels
 from readers.errors import ConfigError, GraphError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import read_mlf, write_mlf
 
+LEVELS = ("word", "phone", "state")
 PHONES = ("a", "b", "c")
 SILENCE_WAYS = ((0, 1, math.log(0.7)), (0, 2, math.log(0.3)), (1, 2, math.log(0.6)), (1, 3, math.log(0.4)),
                 (2, 1, math.log(0.2)), (2, 3, math.log(0.8)))  # fmt: skip

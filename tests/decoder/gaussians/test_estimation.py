@@ -9,9 +9,8 @@ import pytest
 from decoder.alignment.kernels import STAY, AlignmentArrays, align_frames
 from decoder.gaussians import kernels, shards
 from decoder.gaussians.models import GaussianModels
-from decoder.gaussians.shards import GraphSettings, ShardWorker, TrainingUtterance, read_features, shards_of, survey
+from decoder.gaussians.shards import GraphSettings, ShardWorker, TrainingUtterance, shards_of, survey
 from decoder.gaussians.statistics import (
-    LEAST_FRAMES,
     Accumulator,
     estimate_gaussians,
     estimate_transitions,
@@ -21,6 +20,8 @@ from decoder.gaussians.statistics import (
     targets,
 )
 from decoder.gaussians.transitions import Transitions
+from readers.htk.parameter_file import read_features
+from readers.tables.passes import LEAST_FRAMES
 from tests.decoder.gaussians.reference import DICTIONARY, all_paths, component_logs, log_sum, make_corpus, topology
 
 FLOOR = np.full(2, 0.01)

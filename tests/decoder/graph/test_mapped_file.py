@@ -1,5 +1,6 @@
 """Mapped files byte by byte: several blocks of checksums, offsets, and damage at every place."""
 
+import os
 import struct
 import zlib
 
@@ -161,3 +162,20 @@ def test_a_name_list_is_the_list(names):
         found[len(names)]
     with pytest.raises(ValueError, match="'missing' is not in the list"):
         found.index("missing")
+
+
+def test_checksums_are_compared_when_a_file_is_first_opened(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "file"
+    KIND.write(path, 0, sections(50))
+    os.utime(path, (1e9, 1e9))
+    KIND.read(path)
+    with path.open("r+b") as file:  # damage that no size or time shows
+        file.seek(-10, os.SEEK_END)
+        file.write(b"\xff\xfe\xfd")
+    os.utime(path, (1e9, 1e9))
+    KIND.read(path)
+    for arguments, time in (({"verify": True}, 1e9), ({}, 2e9), ({}, 2e9)):
+        os.utime(path, (time, time))
+        with pytest.raises(FormatError, match="wrong checksum"):
+            KIND.read(path, **arguments)

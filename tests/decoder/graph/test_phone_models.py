@@ -1,4 +1,4 @@
-"""Distilling HTK donors: the tables, sp tied to the middle of sil, triphones made by trees."""
+"""Distilling HTK model sets: the tables, sp tied to the middle of sil, triphones made by trees."""
 
 import math
 
@@ -12,24 +12,24 @@ from readers.htk.hmm_set import Hmm, HmmSet, TransitionMatrix, left_to_right, si
 from readers.htk.trees import DecisionTree, DecisionTrees, Question
 
 
-def make_donor():
+def make_hmm_set():
     """aa by trees in two clusters for state 2, sil with jumps, sp tied to its middle."""
-    donor = HmmSet()
+    hmm_set = HmmSet()
     for name in ("aa_s2_1", "aa_s2_2", "aa_s3_1", "aa_s4_1", "sil_s2", "sil_s3", "sil_s4"):
-        donor.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
-    donor.macros["t"]["T_aa"] = left_to_right([0.5, 0.6, 0.7], "T_aa")
+        hmm_set.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
+    hmm_set.macros["t"]["T_aa"] = left_to_right([0.5, 0.6, 0.7], "T_aa")
 
     def hmm(name, states, transitions):
-        parts = tuple(donor.macros["s"][state] for state in states)
-        donor.macros["h"][name] = Hmm(name, parts, transitions, f"donor:{len(donor.hmms)}")
+        parts = tuple(hmm_set.macros["s"][state] for state in states)
+        hmm_set.macros["h"][name] = Hmm(name, parts, transitions, f"hmm_set:{len(hmm_set.hmms)}")
 
     silence = np.array(
         [[0, 1, 0, 0, 0], [0, 0.5, 0.3, 0.2, 0], [0, 0, 0.5, 0.5, 0], [0, 0.1, 0, 0.6, 0.3], [0, 0, 0, 0, 0]]
     )
     hmm("sil", ("sil_s2", "sil_s3", "sil_s4"), TransitionMatrix(silence))
     hmm("sp", ("sil_s3",), left_to_right([0.9], skip=0.7))
-    hmm("sil-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), donor.macros["t"]["T_aa"])
-    return donor, hmm
+    hmm("sil-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), hmm_set.macros["t"]["T_aa"])
+    return hmm_set, hmm
 
 
 QUESTION = Question("L_sil", ("sil-*",))
@@ -44,8 +44,8 @@ TREES = DecisionTrees(
 NAMES = {"sil": "sil", "sp": "sp", "sil-aa+aa": "sil-aa+aa", "sil-aa+sil": "sil-aa+aa"}
 
 
-def test_donor_is_reduced_to_states_transitions_and_silence_topology():
-    models = distil(make_donor()[0], NAMES)
+def test_model_set_is_reduced_to_states_transitions_and_silence_topology():
+    models = distil(make_hmm_set()[0], NAMES)
     assert models.states == {
         "sil": ("sil_s2", "sil_s3", "sil_s4"),
         "sp": ("sp_s2",),  # scored as the middle of sil, left with a probability of its own
@@ -67,21 +67,21 @@ def test_donor_is_reduced_to_states_transitions_and_silence_topology():
 
 
 def test_sp_with_the_transitions_of_its_senone_needs_no_name_of_its_own():
-    donor, hmm = make_donor()
-    del donor.hmms["sp"]
+    hmm_set, hmm = make_hmm_set()
+    del hmm_set.hmms["sp"]
     hmm("sp", ("sil_s3",), left_to_right([0.5], skip=0.7))
-    models = distil(donor, NAMES)
+    models = distil(hmm_set, NAMES)
     assert models.states["sp"] == ("sil_s3",)
     assert models.tied == {}
 
 
 def test_order_of_sil_and_sp_does_not_matter():
     backwards = dict(reversed(NAMES.items()))
-    assert distil(make_donor()[0], backwards) == distil(make_donor()[0], NAMES)
+    assert distil(make_hmm_set()[0], backwards) == distil(make_hmm_set()[0], NAMES)
 
 
 def test_trees_make_every_triphone_of_the_phones():
-    models = distil(make_donor()[0], NAMES, TREES, ["aa", "sil"])
+    models = distil(make_hmm_set()[0], NAMES, TREES, ["aa", "sil"])
     assert models.states["aa-aa+sil"] == ("aa_s2_2", "aa_s3_1", "aa_s4_1")
     assert models.states["sil-aa+sil"] == ("aa_s2_1", "aa_s3_1", "aa_s4_1")
     assert {m for m in models.states if "-" in m} == {f"{a}-aa+{b}" for a in ("aa", "sil") for b in ("aa", "sil")}
@@ -90,45 +90,45 @@ def test_trees_make_every_triphone_of_the_phones():
 
 def test_physical_model_that_is_nowhere_is_named():
     with pytest.raises(GraphError, match="model 'p-q' of 'x-q' is not in the model set; expected its definition"):
-        distil(make_donor()[0], {"x-q": "p-q"})
+        distil(make_hmm_set()[0], {"x-q": "p-q"})
     with pytest.raises(GraphError, match="none for 'q', which model 'x-q' needs"):
-        distil(make_donor()[0], {"x-q": "p-q"}, TREES)
+        distil(make_hmm_set()[0], {"x-q": "p-q"}, TREES)
 
 
-def test_leaf_that_the_donor_lacks_is_named():
-    donor = make_donor()[0]
-    del donor.macros["s"]["aa_s2_2"]
+def test_leaf_that_the_model_set_lacks_is_named():
+    hmm_set = make_hmm_set()[0]
+    del hmm_set.macros["s"]["aa_s2_2"]
     with pytest.raises(GraphError, match="leaf 'aa_s2_2' is not a tied state of the model set"):
-        distil(donor, NAMES, TREES, ["aa"])
+        distil(hmm_set, NAMES, TREES, ["aa"])
 
 
 def test_triphone_with_a_skip_is_named_with_its_line():
-    donor, hmm = make_donor()
+    hmm_set, hmm = make_hmm_set()
     matrix = left_to_right([0.5, 0.5, 0.5]).matrix.copy()
     matrix[1, 2:4] = 0.25
     hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), TransitionMatrix(matrix))
-    with pytest.raises(GraphError, match="donor:3: model 'aa-aa\\+aa' is not left-to-right"):
-        distil(donor)
+    with pytest.raises(GraphError, match="hmm_set:3: model 'aa-aa\\+aa' is not left-to-right"):
+        distil(hmm_set)
 
 
 def test_state_that_is_never_left_is_named():
-    donor, hmm = make_donor()
+    hmm_set, hmm = make_hmm_set()
     hmm("aa-aa+aa", ("aa_s2_1",), left_to_right([1.0]))
     with pytest.raises(GraphError, match="state 2 of 'aa-aa\\+aa' is never left"):
-        distil(donor)
+        distil(hmm_set)
 
 
 def test_transitions_that_differ_between_models_are_averaged_and_told():
-    donor, hmm = make_donor()
+    hmm_set, hmm = make_hmm_set()
     hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), left_to_right([0.7, 0.6, 0.7]))
     lines = []
-    models = distil(donor, log=lines.append)
+    models = distil(hmm_set, log=lines.append)
     assert math.exp(models.transitions["aa_s2_1"][0]) == pytest.approx(0.6)
     assert lines == ["transitions of 1 tied states differ between models, the first aa_s2_1: using their mean"]
 
 
 def test_tables_read_back(tmp_path):
-    models = distil(make_donor()[0], NAMES, TREES, ["aa", "sil"])
+    models = distil(make_hmm_set()[0], NAMES, TREES, ["aa", "sil"])
     models.save(tmp_path / "hmms")
     again = PhoneModels.load(tmp_path / "hmms")
     assert again.states == models.states
@@ -139,7 +139,7 @@ def test_tables_read_back(tmp_path):
 
 
 def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
-    distil(make_donor()[0], NAMES).save(tmp_path)
+    distil(make_hmm_set()[0], NAMES).save(tmp_path)
     PhoneModels({"a": ("a_s2",)}).save(tmp_path)
     assert PhoneModels.load(tmp_path) == PhoneModels({"a": ("a_s2",)})
 
@@ -159,7 +159,7 @@ def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
     ],
 )
 def test_damaged_tables_are_named(tmp_path, name, text, message):
-    distil(make_donor()[0], NAMES).save(tmp_path)
+    distil(make_hmm_set()[0], NAMES).save(tmp_path)
     (tmp_path / name).write_text(text)
     with pytest.raises(ArgonautError, match=message) as fault:
         PhoneModels.load(tmp_path)

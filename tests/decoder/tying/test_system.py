@@ -1,4 +1,4 @@
-"""The tied system: its files read back as a donor, unseen triphones, silence and short pause, what is refused."""
+"""The tied system: its files read back as a model set, unseen triphones, silence and short pause, what is refused."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_files_read_back_give_the_same_models(tmp_path):
     assert names == system.names
     assert (tmp_path / "senones.list").read_text().split() == system.senones
     contexts = [*PHONES, "sil"]
-    saved, made = (distil(d, names, t, contexts) for d, t in ((donor, trees), (system.donor, system.trees)))
+    saved, made = (distil(d, names, t, contexts) for d, t in ((donor, trees), (system.hmm_set, system.trees)))
     assert saved.states == made.states
     assert saved.tied == made.tied == {"sp_s2": "sil3"}
     for state, pair in made.transitions.items():
@@ -96,7 +96,7 @@ def test_gaussians_are_those_of_the_frames():
         (run.model, run.state) for found in runs for run in found if system.senone(run.model, run.state) == senone
     ))  # fmt: skip
     count, total, square = (a.sum(axis=0) for a in statistics.select(keys))
-    component = system.donor.macros["s"][senone].streams[0].components[0]
+    component = system.hmm_set.macros["s"][senone].streams[0].components[0]
     np.testing.assert_allclose(component.mean.values, total / count)
     np.testing.assert_allclose(
         component.variance.values, np.maximum(square / count - (total / count) ** 2, statistics.variance_floor(0.01))
@@ -105,7 +105,7 @@ def test_gaussians_are_those_of_the_frames():
 
 def test_models_alike_in_all_states_are_one():
     system, _, _ = tied(options=TreeOptions(threshold=400.0, min_frames=5))
-    donor = system.donor
+    donor = system.hmm_set
     assert set(system.names.values()) == set(donor.hmms)
     triples = [tuple(state.macro for state in hmm.states) for hmm in donor.hmms.values()]
     assert len(set(triples)) == len(triples)
@@ -129,7 +129,7 @@ def test_an_alignment_in_tied_states_is_tied_again():
 
 def test_short_pause_is_the_middle_of_silence_and_can_be_passed():
     system, _, _ = tied(pause="sp")
-    pause, silence = system.donor.hmms["sp"], system.donor.hmms["sil"]
+    pause, silence = system.hmm_set.hmms["sp"], system.hmm_set.hmms["sil"]
     assert pause.states == (silence.states[1],)
     assert pause.is_tee
     assert "sp" in system.names
@@ -149,7 +149,7 @@ def test_a_second_state_without_frames_takes_those_of_the_first():
         statistics.rows["-", 3] = statistics.rows.pop(key)
     system = tie_states(statistics, transitions, chain, {"sil"}, QUESTIONS)
     assert system.trees.trees["a", 3].leaf == "a_s3_1"
-    first, second = (system.donor.macros["s"][name] for name in ("a_s2_1", "a_s3_1"))
+    first, second = (system.hmm_set.macros["s"][name] for name in ("a_s2_1", "a_s3_1"))
     np.testing.assert_array_equal(
         first.streams[0].components[0].mean.values, second.streams[0].components[0].mean.values
     )

@@ -15,6 +15,7 @@ from readers.sources.lattices.lattice_contents import read_contents
 from readers.sources.lattices.lattice_source import LatticeSource
 from readers.sources.lattices.slf_lattices import SlfLattice, slf_supervision
 from tests.fuzz.format import Format, text, written
+from tests.fuzz.mutators import mutate_json
 from tests.readers.sources.lattices.random_lattices import random_lattice, write_lattices
 from tests.readers.sources.lattices.test_slf_lattices import MATRICES, PHONES, SENONES, SLF
 
@@ -33,7 +34,8 @@ def changed(content: bytes, rng: random.Random, kind: str = KIND) -> bytes:
         old.write_bytes(content)
         try:
             found = IndexedArchive(old, kind)
-            with ArchiveWriter(new, kind, found.metadata) as archive:
+            described = mutate_json(found.metadata, rng) if rng.random() < 0.3 else found.metadata
+            with ArchiveWriter(new, kind, described) as archive:
                 for name in found.names:
                     record = found.record(name)
                     arrays, metadata = {key: np.array(array) for key, array in record.arrays.items()}, record.metadata
@@ -42,7 +44,7 @@ def changed(content: bytes, rng: random.Random, kind: str = KIND) -> bytes:
                     if (array := arrays[rng.choice(list(arrays))]).size:
                         array.reshape(-1)[rng.randrange(array.size)] = rng.choice([-2, -1, 0, 1, 2, 5, 127])
                     archive.add(name, arrays, metadata)
-        except (ArgonautError, ValueError, LookupError):  # damaged before
+        except (ArgonautError, ValueError, LookupError, TypeError, OverflowError):  # damaged before
             return content
         return new.read_bytes()
 

@@ -3,8 +3,7 @@
 import contextlib
 import json
 import random
-import struct
-import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ import numpy as np
 from readers.config.config import Config
 from readers.minibatches.base import open_reader
 from readers.sources.examples.example_archive import (
-    HEAD,
-    PREFIX,
+    ARCHIVE,
     Description,
     ExampleArchive,
     ExampleStream,
@@ -24,6 +22,7 @@ from readers.sources.examples.example_writer import archive_path
 from readers.sources.records.record_cache import FIRST_RECORD, CachedStream, open_cache, write_cache
 from readers.sources.records.record_cache import PREFIX as CACHE
 from tests.fuzz.format import Format, text, written
+from tests.fuzz.formats.lattices import changed
 from tests.fuzz.mutators import mutate_json
 
 UCI = """readerType=UCIFastReader; file=input; {more}
@@ -110,13 +109,11 @@ def examples(path: Path, rng: random.Random) -> None:
 
 def use_examples(path: Path) -> None:
     archive = ExampleArchive(path)
-    try:
-        found = archive.described
-        for block in range(min(found.num_blocks, 3)):
-            for stream in range(len(found.streams)):
-                archive.numbers(stream, block * found.per_block, block * found.per_block + found.count(block))
-    finally:
-        archive.close()
+    described = archive.described
+    for block in range(min(described.num_blocks, 3)):
+        begin = block * described.per_block
+        for stream in range(len(described.streams)):
+            archive.numbers(stream, begin, begin + described.count(block))
     path.rename(archive_path(path.parent / "set", 1))
     try:
         minibatches("readerType=ExampleReader; file=set", path.parent)
@@ -124,42 +121,9 @@ def use_examples(path: Path) -> None:
         archive_path(path.parent / "set", 1).rename(path)
 
 
-def _split(content: bytes) -> tuple[bytes, bytearray]:
-    length = PREFIX.unpack(content[: PREFIX.size])[1]
-    return content[PREFIX.size : PREFIX.size + length], bytearray(content[-(-(PREFIX.size + length) // 64) * 64 :])
-
-
-def _joined(described: bytes, blocks: bytes) -> bytes:
-    head = PREFIX.pack(b"ARGOEGS\n", len(described), zlib.crc32(described)) + described
-    return head + bytes(-len(head) % 64) + blocks
-
-
-def examples_description(content: bytes, rng: random.Random) -> bytes:
-    """Change the description of an archive and correct its checksum."""
-    described, blocks = _split(content)
-    return _joined(json.dumps(mutate_json(json.loads(described), rng)).encode(), bytes(blocks))
-
-
-def examples_block(content: bytes, rng: random.Random) -> bytes:
-    """Change the first block of an archive and correct its checksum."""
-    described, blocks = _split(content)
-    mark, count, size, _ = HEAD.unpack(blocks[: HEAD.size])
-    size = min(size, len(blocks) - HEAD.size)
-    for _ in range(rng.choice((1, 2, 5))):
-        place = HEAD.size + rng.randrange(size)
-        if rng.random() < 0.5 and place + 4 <= HEAD.size + size:
-            place -= place % 4
-            value = rng.choice((float("nan"), float("inf"), 3e38, -3e38, 0.0))
-            struct.pack_into("<f", blocks, place, value)
-        else:
-            blocks[place] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
-    blocks[: HEAD.size] = HEAD.pack(mark, count, size, zlib.crc32(blocks[HEAD.size : HEAD.size + size]))
-    return _joined(described, bytes(blocks))
-
-
 FORMATS = (
     Format("records as text", text("1 -0.5 zero\n2 0 two\n3 1e-3 one\n"), use_uci),
     Format("label map", text("zero\none\ntwo\n"), use_label_map),
     Format("record cache", written(cache), use_cache, (cache_description, cache_values), True),
-    Format("archive of examples", written(examples), use_examples, (examples_description, examples_block), True),
+    Format("archive of examples", written(examples), use_examples, (partial(changed, kind=ARCHIVE),), True),
 )

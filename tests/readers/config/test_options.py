@@ -343,6 +343,30 @@ def test_flags_are_those_that_differ_from_the_defaults():
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class WordOptions(Options):
+    """Options with positional texts."""
+
+    model: Path = option(flag="model")
+    words: tuple[str, ...] = option((), flag="words")
+    size: int = option(1)
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (("a", "-"), ["m", "a", "-", "--size", "2"]),
+        (("a", "-b", "--size"), ["--size", "2", "--", "m", "a", "-b", "--size"]),
+    ],
+)
+def test_a_positional_text_that_begins_with_a_dash_is_no_flag(words, flags):
+    options = WordOptions(model="m", words=words, size=2)
+    assert options.to_flags() == flags
+    parser = argparse.ArgumentParser()
+    add_flags(parser, WordOptions)
+    assert options_from(parser.parse_args(flags), WordOptions) == options
+
+
 def test_a_path_that_begins_with_a_dash_is_no_flag():
     options = SampleOptions(files=("-x", "--name", "-"), path="--")
     assert options.to_flags() == ["./-x", "./--name", "-", "--path", "./--"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from readers.errors import ShapeError
-from readers.minibatches.context import pad_edges, splice, windows
+from readers.minibatches.context import pad_edges, windows
+from tests.readers.minibatches.spliced import splice
 
 
 def test_splice_by_hand():
@@ -35,11 +35,3 @@ def test_windows_of_padded_frames_are_views():
     assert np.shares_memory(view, padded)
     assert view.shape == (3, 8)
     assert view[1].tolist() == [0, 1, 0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("shape", "left", "message"), [((3, 0), 1, "shape"), ((3,), 1, "shape"), ((3, 2), -1, "window -1:1; expected 0 or")]
-)
-def test_splice_refuses(shape, left, message):
-    with pytest.raises(ShapeError, match=message):
-        splice(np.zeros(shape, np.float32), left, 1)

@@ -161,7 +161,7 @@ def test_directories_that_cannot_be_written_are_refused(tmp_path, capsys, monkey
 
 def test_a_step_that_fails_ends_warmup_with_its_fault(monkeypatch, capsys):
     monkeypatch.setattr(run, "SHARES", (("frames",),))
-    monkeypatch.setattr(run, "make_material", lambda root: None)
+    monkeypatch.setattr(run, "make_toy_system", lambda root: None)
     monkeypatch.setattr(run.tasks, "extraction", lambda root: ("nothing", lambda _: 0, []))
     assert main(["warmup"]) == 2
     shown = capsys.readouterr().err

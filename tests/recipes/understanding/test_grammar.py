@@ -9,7 +9,7 @@ import pytest
 from readers.errors import FormatError
 from recipes.understanding.conlleval import phrases
 from recipes.understanding.grammar import Grammar, Names
-from recipes.understanding.names import held_out, names_of, read_names
+from recipes.understanding.names import names_of, read_names
 from recipes.understanding.queries import make_queries
 
 NAMES = Names({"city": ["new york", "boston"]}, {"city": [0, 1]})
@@ -84,6 +84,15 @@ def test_faults_of_names(tmp_path, line):
     (tmp_path / "names").write_text(f"city\tboston\n# a comment\n\n{line}\n")
     with pytest.raises(FormatError, match=r"names:4: .*expected `kind TAB name`, each once"):
         read_names(tmp_path / "names")
+
+
+def held_out(part, names):
+    """The names that occur only in queries of one part."""
+    words = {
+        each: {(kind, name) for kind, listed in names_of(each, names).words.items() for name in listed}
+        for each in ("train", "dev", "test")
+    }
+    return {name for _, name in words.pop(part) - set().union(*words.values())}
 
 
 def test_parts_share_the_names_that_none_has_for_itself():

@@ -48,7 +48,10 @@ class RecordingAligner:
         threads: int = 1,
         progress: Callable[[str, float], None] | None = None,
     ):
-        self.aligner, self.longest, self.threads, self.progress = aligner, longest, threads, progress
+        self.aligner = aligner
+        self.longest = longest
+        self.threads = threads
+        self.progress = progress
 
     def __call__(self, recording: Recording) -> AlignedRecording:
         """Align a recording.
@@ -56,7 +59,7 @@ class RecordingAligner:
         Utterances that cannot be aligned have a reason.  Raises ArgonautError or OSError if the audio cannot be read.
         """
         header = read_audio_header(recording.audio)
-        if header.channels > 1 and any(self._channel(one) is None for one in recording.utterances):
+        if header.channels > 1 and any(self._channel(utterance) is None for utterance in recording.utterances):
             raise FormatError(
                 f"{recording.audio}: {header.channels} channels; expected one; choose it by --channel "
                 f"{', '.join(map(str, range(header.channels)))} or {MIX}"
@@ -64,33 +67,39 @@ class RecordingAligner:
         for note in header.notes:
             warnings.warn(f"{recording.audio}: {note}", AudioWarning, stacklevel=2)
         audio = _Audio(recording.audio, header)
-        found = [self._utterance(one, audio, header.seconds) for one in recording.utterances]
-        return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(found))
+        utterances = [self._utterance(utterance, audio, header.seconds) for utterance in recording.utterances]
+        return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(utterances))
 
     def _channel(self, utterance: Utterance) -> Channel:
         return self.aligner.channel if utterance.channel is None else utterance.channel
 
     def _utterance(self, utterance: Utterance, audio: "_Audio", seconds: float) -> AlignedUtterance:
         start, end = utterance.start, seconds if utterance.end is None else min(utterance.end, seconds)
-        place = utterance.name, utterance.speaker, utterance.channel, round(start, DECIMALS), round(end, DECIMALS)
+        identity = (
+            utterance.name,
+            utterance.speaker,
+            utterance.channel,
+            round(start, DECIMALS),
+            round(end, DECIMALS),
+        )
         try:
             if not utterance.words:
-                return AlignedUtterance(*place, (), (), NO_TRANSCRIPT)
+                return AlignedUtterance(*identity, (), (), NO_TRANSCRIPT)
             if start >= end:
-                return AlignedUtterance(*place, (), (), f"begins at {start:g} s, after the end of the recording")
+                return AlignedUtterance(*identity, (), (), f"begins at {start:g} s, after the end of the recording")
             spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
             if unknown := [word for word in spellings if word not in (self.aligner.graphs.words or ())]:
                 these = "this word" if len(unknown) == 1 else "these words"
                 reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
-                return AlignedUtterance(*place, (), (), reason)
+                return AlignedUtterance(*identity, (), (), reason)
             samples, rate = audio.read(start, end, self._channel(utterance))
             if end - start > self.longest:
-                return self._long(AlignedUtterance(*place, (), ()), utterance.words, samples, rate)
+                return self._long(AlignedUtterance(*identity, (), ()), utterance.words, samples, rate)
             aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
         except ArgonautError as fault:
-            return AlignedUtterance(*place, (), (), str(fault).removeprefix(f"{utterance.name}: "))
+            return AlignedUtterance(*identity, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
-        return AlignedUtterance(*place, _timed(aligned.words, start, end), _timed(spoken, start, end))
+        return AlignedUtterance(*identity, _timed(aligned.words, start, end), _timed(spoken, start, end))
 
     def _long(
         self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
@@ -101,22 +110,30 @@ class RecordingAligner:
             if self.progress is not None:
                 self.progress(utterance.name, done)
 
-        found = self.aligner.align_long_samples(
+        alignment = self.aligner.align_long_samples(
             samples, rate, words, utterance.name, threads=self.threads, progress=tell
         )
-        second = found.period / TICKS_PER_SECOND
+        second = alignment.period / TICKS_PER_SECOND
 
         def at(frame: int) -> float:
             return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
 
         return utterance._replace(
-            words=tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.words),
+            words=tuple(Word(word.text, at(word.start), at(word.end), word.confidence) for word in alignment.words),
             phones=tuple(
-                Word(one.text, at(one.start), at(one.end), one.confidence) for one in found.phones if one.position >= 0
+                Word(phone.text, at(phone.start), at(phone.end), phone.confidence)
+                for phone in alignment.phones
+                if phone.position >= 0
             ),
             damage=tuple(
-                Damage(at(one.start), at(one.end), one.kind, " ".join(one.words), " ".join(one.recognised))
-                for one in found.damage
+                Damage(
+                    at(stretch.start),
+                    at(stretch.end),
+                    stretch.kind,
+                    " ".join(stretch.words),
+                    " ".join(stretch.recognised),
+                )
+                for stretch in alignment.damage
             ),
         )
 
@@ -127,16 +144,18 @@ class _Audio:
     def __init__(self, path: Path, header: AudioHeader):
         with path.open("rb") as file:
             self.divides = audio_format(file.read(HEAD_SIZE)) != MP3
-        self.path, self.header = path, header
+        self.path = path
+        self.header = header
         self.whole: dict[Channel, np.ndarray] = {}
 
     def read(self, start: float, end: float, channel: Channel) -> tuple[np.ndarray, int]:
         """Return samples and rate of a part, in seconds.  Raises FormatError and OSError as `read_audio`."""
         rate = self.header.rate
-        first, stop = round(start * rate), min(round(end * rate), self.header.num_samples)
+        first = round(start * rate)
+        stop = min(round(end * rate), self.header.num_samples)
         if self.divides:
-            whole = first == 0 and stop == self.header.num_samples
-            return read_audio(self.path, channel, None, first, None if whole else max(first, stop - 1), [])
+            is_whole = first == 0 and stop == self.header.num_samples
+            return read_audio(self.path, channel, None, first, None if is_whole else max(first, stop - 1), [])
         if channel not in self.whole:
             self.whole[channel], _ = read_audio(self.path, channel, notes=[])
         return self.whole[channel][first:stop], rate
@@ -148,4 +167,4 @@ def _timed(words: Iterable[Word], start: float, end: float) -> tuple[Word, ...]:
     def at(time: float) -> float:
         return round(min(start + time, end), DECIMALS)
 
-    return tuple(Word(one.text, at(one.start), at(one.end), one.confidence) for one in words)
+    return tuple(Word(word.text, at(word.start), at(word.end), word.confidence) for word in words)

@@ -21,7 +21,7 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus
     imported = is_imported(source)
     corpus = read_corpus(source) if imported else import_corpus(guess_kind(source), source, known=words)
     if case == AUTO:
-        case = best_case(Counter(word for one in corpus.utterances for word in one.words or ()), words)
+        case = best_case(Counter(word for utterance in corpus.utterances for word in utterance.words or ()), words)
     if case != "keep" and not imported:
         corpus = import_corpus(guess_kind(source), source, known=InCase(words, case))
     return corpus, case
@@ -30,8 +30,8 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus
 def in_case(corpus: Corpus, case: str) -> Corpus:
     """Return a corpus whose words are in a case: keep, upper or lower."""
     utterances = (
-        one if one.words is None else replace(one, words=tuple(map(CASES[case], one.words)))
-        for one in corpus.utterances
+        utterance if utterance.words is None else replace(utterance, words=tuple(map(CASES[case], utterance.words)))
+        for utterance in corpus.utterances
     )
     return replace(corpus, utterances=tuple(utterances))
 
@@ -47,5 +47,7 @@ def with_channel(corpus: Corpus, channel: Channel) -> Corpus:
         except (ArgonautError, OSError):  # the alignment reports it
             return False
 
-    found = (replace(one, channel=channel) if needs(one) else one for one in corpus.utterances)
-    return replace(corpus, utterances=tuple(found))
+    utterances = (
+        replace(utterance, channel=channel) if needs(utterance) else utterance for utterance in corpus.utterances
+    )
+    return replace(corpus, utterances=tuple(utterances))

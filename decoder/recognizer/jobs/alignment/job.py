@@ -165,7 +165,8 @@ class _Results:
         shown: the options of the files of an earlier run with this very result; None if there was none.
         """
         self.aligned[recording.name] = result
-        options, before = self.options, dict(shown or {})
+        options = self.options
+        before = dict(shown or {})
         files = files_of(recording.name, options.format, options.out)
         stale = [form for form, path in files.items() if before.get(form) != self.shown[form] or not path.exists()]
         formats = files if shown is None else stale
@@ -182,7 +183,7 @@ def _align_changed(
     progress: Progress,
 ) -> tuple[dict[str, str], int]:
     """Align the recordings that are new or have changed; return faults by name, and the number of the others."""
-    earlier = {recording.name: kept for recording in recordings if (kept := results.kept.read(recording))}
+    earlier = {recording.name: stored for recording in recordings if (stored := results.kept.read(recording))}
     # Failed ones are tried again, since what they lacked, such as a model of a phone, is not part of the digest.
     unchanged = {name for name, (result, _) in earlier.items() if not has_failed(result)}
     for recording in recordings:
@@ -229,7 +230,8 @@ def _count(
             elif utterance.reason:
                 report.fail(utterance.name, utterance.reason)
             elif utterance.damage:
-                first, num_more = utterance.damage[0], len(utterance.damage) - 1
+                first = utterance.damage[0]
+                num_more = len(utterance.damage) - 1
                 text = f"{first.start:.2f}-{first.end:.2f} s {first.kind} {shown_words(first.words)}".rstrip()
                 more = f" and {num_more} more, see {DAMAGE}" if num_more else ""
                 report.mark(utterance.name, "damaged", text + more)

@@ -62,12 +62,16 @@ def write_together(
 ) -> list[DoubtfulStretch]:
     """Write the files of all recordings, and return the doubtful stretches."""
     doubtful = [stretch for result in results for stretch in doubtful_stretches(result, threshold)]
-    write_table(out / DOUBTFUL, DoubtfulStretch._fields, ((*one[:-1], _confidence(one.confidence)) for one in doubtful))
+    write_table(
+        out / DOUBTFUL,
+        DoubtfulStretch._fields,
+        ((*stretch[:-1], _confidence(stretch.confidence)) for stretch in doubtful),
+    )
     damage = [
-        (result.name, one.speaker, one.name, *stretch)
+        (result.name, utterance.speaker, utterance.name, *stretch)
         for result in results
-        for one in result.utterances
-        for stretch in one.damage
+        for utterance in result.utterances
+        for stretch in utterance.damage
     ]
     if damage:
         write_table(out / DAMAGE, (*COLUMNS[:3], *Damage._fields), damage)
@@ -79,8 +83,8 @@ def write_together(
     if "csv" in formats:
         write_table(out / CSV, COLUMNS, (row for result in results for row in _rows(result)))
     if "mlf" in formats:
-        aligned = (one for result in results for one in result.utterances if not one.reason)
-        write_mlf(out / MLF, ((f"*/{one.name}.lab", _mlf_labels(one)) for one in aligned))
+        aligned = (utterance for result in results for utterance in result.utterances if not utterance.reason)
+        write_mlf(out / MLF, ((f"*/{utterance.name}.lab", _mlf_labels(utterance)) for utterance in aligned))
     return doubtful
 
 
@@ -94,51 +98,52 @@ def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | Non
     """
     voices = _voices(result.utterances)
     tiers: dict[str, list[Word]] = {}
-    for voice, own in voices.items():
+    for voice, members in voices.items():
         prefix = f"{voice} - " if len(voices) > 1 else ""
         for level in ("words", "phones"):
-            labels = [label for one in own for label in _labels(one, level)]
+            labels = [label for utterance in members for label in _labels(utterance, level)]
             tiers[prefix + level] = sorted(labels, key=lambda label: label.start)
         if doubtful is not None:
-            names = {one.name for one in own}
+            names = {utterance.name for utterance in members}
             stretches = [
-                Word(f"{one.words} ({one.confidence:.2f})", one.start, one.end)
-                for one in doubtful
-                if one.utterance in names
+                Word(f"{stretch.words} ({stretch.confidence:.2f})", stretch.start, stretch.end)
+                for stretch in doubtful
+                if stretch.utterance in names
             ]
-            stretches += [_damage_label(stretch) for one in own for stretch in one.damage]
-            tiers[prefix + "doubtful"] = sorted(stretches, key=lambda one: one.start)
+            stretches += [_damage_label(stretch) for utterance in members for stretch in utterance.damage]
+            tiers[prefix + "doubtful"] = sorted(stretches, key=lambda stretch: stretch.start)
     return tiers
 
 
 def _voices(utterances: Iterable[AlignedUtterance]) -> dict[str, list[AlignedUtterance]]:
     """Return the utterances of each speaker, of which no words overlap; `SPEAKER (2)` has those that would."""
-    voices: dict[str, list[AlignedUtterance]] = {one.speaker: [] for one in utterances}
-    speakers, ends = set(voices), dict.fromkeys(voices, 0.0)
-    aligned = [(_extent(one), one) for one in utterances if not one.reason]
-    for (start, end), one in sorted(aligned, key=lambda pair: pair[0]):
-        others = (f"{one.speaker} ({number})" for number in count(2))
-        names = chain([one.speaker], (name for name in others if name not in speakers))
+    voices: dict[str, list[AlignedUtterance]] = {utterance.speaker: [] for utterance in utterances}
+    speakers = set(voices)
+    ends = dict.fromkeys(voices, 0.0)
+    aligned = [(_extent(utterance), utterance) for utterance in utterances if not utterance.reason]
+    for (start, end), utterance in sorted(aligned, key=lambda pair: pair[0]):
+        numbered = (f"{utterance.speaker} ({number})" for number in count(2))
+        names = chain([utterance.speaker], (name for name in numbered if name not in speakers))
         voice = next(name for name in names if ends.get(name, 0.0) <= start)
-        voices.setdefault(voice, []).append(one)
+        voices.setdefault(voice, []).append(utterance)
         ends[voice] = end
     for speaker in speakers:
-        extents = [_extent(one) for one in voices[speaker]]
-        for one in utterances:
-            if one.reason and one.speaker == speaker:
-                place = bisect(extents, (one.start, one.start))
-                start = max(one.start, extents[place - 1][1]) if place else one.start
-                end = min(one.end, extents[place][0]) if place < len(extents) else one.end
+        extents = [_extent(member) for member in voices[speaker]]
+        for utterance in utterances:
+            if utterance.reason and utterance.speaker == speaker:
+                position = bisect(extents, (utterance.start, utterance.start))
+                start = max(utterance.start, extents[position - 1][1]) if position else utterance.start
+                end = min(utterance.end, extents[position][0]) if position < len(extents) else utterance.end
                 if start < end:
-                    voices[speaker].append(one._replace(start=start, end=end))
+                    voices[speaker].append(utterance._replace(start=start, end=end))
     return voices
 
 
 def _extent(utterance: AlignedUtterance) -> tuple[float, float]:
     """Return where the first word or phone begins and where the last one ends."""
     labels = (*utterance.words, *utterance.phones)
-    return min((one.start for one in labels), default=utterance.start), max(
-        (one.end for one in labels), default=utterance.start
+    return min((label.start for label in labels), default=utterance.start), max(
+        (label.end for label in labels), default=utterance.start
     )
 
 
@@ -156,15 +161,15 @@ def _labels(utterance: AlignedUtterance, level: str) -> tuple[Word, ...]:
 def as_json(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch]) -> dict[str, object]:
     """Return a recording as an object of JSON."""
     utterances = []
-    for one in result.utterances:
-        content = one._asdict() | {
-            "words": [_object("word", word) for word in one.words],
-            "phones": [_object("phone", phone) for phone in one.phones],
-            "damage": [stretch._asdict() for stretch in one.damage],
+    for utterance in result.utterances:
+        content = utterance._asdict() | {
+            "words": [_object("word", word) for word in utterance.words],
+            "phones": [_object("phone", phone) for phone in utterance.phones],
+            "damage": [stretch._asdict() for stretch in utterance.damage],
         }
-        content |= {} if one.damage else {"damage": None}
+        content |= {} if utterance.damage else {"damage": None}
         utterances.append({name: value for name, value in content.items() if value not in ("", None)})
-    stretches = [one._asdict() | {"confidence": _confidence(one.confidence)} for one in doubtful]
+    stretches = [stretch._asdict() | {"confidence": _confidence(stretch.confidence)} for stretch in doubtful]
     for stretch in stretches:
         del stretch["recording"]
     return {"audio": result.audio, "seconds": result.seconds, "utterances": utterances, "doubtful": stretches}
@@ -182,19 +187,19 @@ def _ctm(result: AlignedRecording, level: str) -> Iterator[str]:
     """Return the lines of a recording, by time; channels are counted from 1."""
     lines = [
         (label.start, line)
-        for one in result.utterances
-        for label in getattr(one, level)
-        for line in ctm_lines(result.name, [label], str((one.channel or 0) + 1))
+        for utterance in result.utterances
+        for label in getattr(utterance, level)
+        for line in ctm_lines(result.name, [label], str((utterance.channel or 0) + 1))
     ]
     return (line for _, line in sorted(lines, key=lambda pair: pair[0]))
 
 
 def _rows(result: AlignedRecording) -> Iterator[tuple[object, ...]]:
-    for one in result.utterances:
-        for kind, labels in (("word", one.words), ("phone", one.phones)):
+    for utterance in result.utterances:
+        for kind, labels in (("word", utterance.words), ("phone", utterance.phones)):
             for label in labels:
-                place = label.start, label.end, label.text, _confidence(label.confidence)
-                yield (result.name, one.speaker, one.name, kind, *place)
+                fields = label.start, label.end, label.text, _confidence(label.confidence)
+                yield (result.name, utterance.speaker, utterance.name, kind, *fields)
 
 
 def _mlf_labels(utterance: AlignedUtterance) -> list[Label]:

@@ -29,7 +29,7 @@ class Recording:
     @property
     def speakers(self) -> tuple[str, ...]:
         """Its speakers, in the order of their first utterances."""
-        return tuple(dict.fromkeys(one.speaker for one in self.utterances))
+        return tuple(dict.fromkeys(utterance.speaker for utterance in self.utterances))
 
 
 def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
@@ -49,18 +49,18 @@ def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     base = base.parent if base in files else base
     if not all(audio.is_relative_to(base) for audio in files):
         base = Path(os.path.commonpath([audio.parent for audio in files]))
-        base = base.parent if {one.speaker for one in corpus.utterances} == {base.name} else base
-    found: dict[str, Recording] = {}
+        base = base.parent if {utterance.speaker for utterance in corpus.utterances} == {base.name} else base
+    recordings: dict[str, Recording] = {}
     for (recording, audio), utterances in groups.items():
         name = recording or audio.relative_to(base).with_suffix("").as_posix()
-        if name in found:
+        if name in recordings:
             raise ConfigError(
-                f"{audio}: the same name as {found[name].audio}, so that their results would lie in one file; "
+                f"{audio}: the same name as {recordings[name].audio}, so that their results would lie in one file; "
                 "expected different names of recordings: rename or remove one of them"
             )
-        ordered = sorted(utterances, key=lambda one: (one.start, one.name))
-        found[name] = Recording(name, utterances[0].audio, tuple(ordered))
-    return [found[name] for name in sorted(found)]
+        ordered = sorted(utterances, key=lambda utterance: (utterance.start, utterance.name))
+        recordings[name] = Recording(name, utterances[0].audio, tuple(ordered))
+    return [recordings[name] for name in sorted(recordings)]
 
 
 def check_output(recordings: Iterable[Recording], out: Path) -> None:

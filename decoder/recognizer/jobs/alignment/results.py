@@ -53,7 +53,7 @@ class AlignedRecording(NamedTuple):
 
 def has_failed(recording: AlignedRecording) -> bool:
     """Return whether an utterance could not be aligned; one without a transcript was only skipped."""
-    return any(one.reason not in ("", NO_TRANSCRIPT) for one in recording.utterances)
+    return any(utterance.reason not in ("", NO_TRANSCRIPT) for utterance in recording.utterances)
 
 
 class DoubtfulStretch(NamedTuple):
@@ -70,18 +70,19 @@ class DoubtfulStretch(NamedTuple):
 
 def doubtful_stretches(recording: AlignedRecording, threshold: float) -> list[DoubtfulStretch]:
     """Return the stretches of words with confidences below a threshold."""
-    found = []
+    stretches = []
     for utterance in recording.utterances:
         stretch: list[Word] = []
         for word in (*utterance.words, None):
             if word is not None and word.confidence is not None and word.confidence < threshold:
                 stretch.append(word)
             elif stretch:
-                text, least = " ".join(one.text for one in stretch), min(one.confidence or 0.0 for one in stretch)
-                place = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
-                found.append(DoubtfulStretch(*place, text, least))
+                text = " ".join(member.text for member in stretch)
+                least = min(member.confidence or 0.0 for member in stretch)
+                span = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
+                stretches.append(DoubtfulStretch(*span, text, least))
                 stretch = []
-    return found
+    return stretches
 
 
 def file_marks(path: Path) -> list[tuple[str, int, int]]:
@@ -104,16 +105,21 @@ class KeptResults:
     """
 
     def __init__(self, out: Path, common: Sequence[object], pronunciations: Callable[[Sequence[str]], object]):
-        self.directory, self.common, self.pronunciations = out / KEPT, common, pronunciations
+        self.directory = out / KEPT
+        self.common = common
+        self.pronunciations = pronunciations
 
     def digest(self, recording: Recording) -> str:
         """Return the digest of what the results of a recording depend on."""
         about = recording.audio.stat()
-        words = sorted({word for one in recording.utterances for word in one.words or ()})
+        words = sorted({word for utterance in recording.utterances for word in utterance.words or ()})
         parts = [
             self.common,
             [str(recording.audio), about.st_size, about.st_mtime_ns],
-            [[one.name, one.speaker, one.words, one.start, one.end, one.channel] for one in recording.utterances],
+            [
+                [utterance.name, utterance.speaker, utterance.words, utterance.start, utterance.end, utterance.channel]
+                for utterance in recording.utterances
+            ],
             self.pronunciations(words),
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
@@ -141,20 +147,20 @@ class KeptResults:
 
 
 def _fields(result: AlignedRecording) -> dict[str, Any]:
-    return result._asdict() | {"utterances": [one._asdict() for one in result.utterances]}
+    return result._asdict() | {"utterances": [utterance._asdict() for utterance in result.utterances]}
 
 
 def _parse(content: dict[str, Any]) -> AlignedRecording:
     utterances = tuple(
         AlignedUtterance(
-            **one
+            **fields
             | {
-                "words": _timed(one["words"]),
-                "phones": _timed(one["phones"]),
-                "damage": tuple(Damage(*stretch) for stretch in one["damage"]),
+                "words": _timed(fields["words"]),
+                "phones": _timed(fields["phones"]),
+                "damage": tuple(Damage(*stretch) for stretch in fields["damage"]),
             }
         )
-        for one in content["utterances"]
+        for fields in content["utterances"]
     )
     return AlignedRecording(**content | {"seconds": float(content["seconds"]), "utterances": utterances})
 

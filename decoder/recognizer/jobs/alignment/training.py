@@ -75,22 +75,30 @@ class Training:
     """
 
     def __init__(self, corpus: Corpus, dictionary: Sequence[Pronunciation], out: Path, threads: int):
-        self.corpus, self.dictionary, self.threads = corpus, dictionary, threads
+        self.corpus = corpus
+        self.dictionary = dictionary
+        self.threads = threads
         self.out = out / FOLDER
-        self.lists, self.features, self.models = self.out / "corpus", self.out / "features", self.out / MODELS
-        self.config, self.scp, self.words = self.out / "mfcc.hcopy", self.out / "features.scp", self.out / "words.dict"
-        known = {entry.word for entry in dictionary}
-        usable = [one for one in corpus.utterances if one.words and known.issuperset(one.words)]
-        spoken = {word for one in usable for word in one.words or ()}
+        self.lists = self.out / "corpus"
+        self.features = self.out / "features"
+        self.models = self.out / MODELS
+        self.config = self.out / "mfcc.hcopy"
+        self.scp = self.out / "features.scp"
+        self.words = self.out / "words.dict"
+        pronounced = {entry.word for entry in dictionary}
+        usable = [
+            utterance for utterance in corpus.utterances if utterance.words and pronounced.issuperset(utterance.words)
+        ]
+        spoken = {word for utterance in usable for word in utterance.words or ()}
         check_phones((entry for entry in dictionary if entry.word in spoken), "dictionary")
         self.rate, self.seconds = self._rate_and_seconds(usable)
-        found = "of speech with all words in the dictionary"
+        kind = "of speech with all words in the dictionary"
         if self.seconds < 60 * LEAST_MINUTES:
             raise ConfigError(
-                f"training: {self.seconds:.1f} s {found}; expected at least a minute, and better {ENOUGH_MINUTES}"
+                f"training: {self.seconds:.1f} s {kind}; expected at least a minute, and better {ENOUGH_MINUTES}"
             )
         if self.seconds < 60 * ENOUGH_MINUTES:
-            minutes = f"{self.seconds / 60:.1f} minutes {found}"
+            minutes = f"{self.seconds / 60:.1f} minutes {kind}"
             text = f"training: {minutes}; with {ENOUGH_MINUTES} or more the times are better"
             warnings.warn(text, AudioWarning, stacklevel=3)
 
@@ -103,7 +111,8 @@ class Training:
         }
         marks = {name: self.out / "stages" / f"{name}.done" for name in stages}
         for number, (name, (help, run)) in enumerate(stages.items(), 1):
-            title, settings = f"stage {number}/{len(stages)} {name}", {} if number > 1 else self.inputs
+            title = f"stage {number}/{len(stages)} {name}"
+            settings = {} if number > 1 else self.inputs
             before = _settings(marks[name])
             if before == settings:
                 log(f"{title}: done before")
@@ -114,7 +123,8 @@ class Training:
             for later in list(marks.values())[number - 1 :]:
                 later.unlink(missing_ok=True)
             log(f"{title}: {help}")
-            started, report = time.monotonic(), run()
+            started = time.monotonic()
+            report = run()
             if report and report.exit_status > 1:
                 first = f"{report.lost[0][0]}: {report.lost[0][2]}"
                 raise ConfigError(f"training: {name}: none of {len(report.lost)} {report.what} could be done; {first}")
@@ -127,9 +137,12 @@ class Training:
     @property
     def inputs(self) -> dict[str, object]:
         """What the training depends on."""
-        files = {one.audio for one in self.corpus.utterances}
+        files = {utterance.audio for utterance in self.corpus.utterances}
         about = sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.exists())
-        utterances = [[one.name, one.words, one.start, one.end, one.channel] for one in self.corpus.utterances]
+        utterances = [
+            [utterance.name, utterance.words, utterance.start, utterance.end, utterance.channel]
+            for utterance in self.corpus.utterances
+        ]
         return {
             "checksum of the audio": _digest(about),
             "checksum of the transcripts": _digest(utterances),
@@ -141,7 +154,7 @@ class Training:
         """Write what the other stages read."""
         write_corpus(self.corpus, self.lists)
         pairs = feature_pairs(self.lists, self.features, EXTENSION)
-        spoken = {one.name for one in self.corpus.utterances if one.words}
+        spoken = {utterance.name for utterance in self.corpus.utterances if utterance.words}
         write_pairs(self.out / "hcopy.list", [pair for pair in pairs if Path(pair[1]).stem in spoken])
         write_dictionary(self.words, self.dictionary)
         highest = self.rate // 2 - (200 if self.rate < MOST_RATE else 0)
@@ -150,7 +163,9 @@ class Training:
 
     def extract(self, progress: Progress, log: Log) -> RunReport:
         """Extract the features."""
-        script, with_mean, report = self.out / "hcopy.list", self.out / "mean.hcopy", self.out / "hcopy.report"
+        script = self.out / "hcopy.list"
+        with_mean = self.out / "mean.hcopy"
+        report = self.out / "hcopy.report"
         mean = HcopyOptions(config=self.config, script=script, speech_mean=with_mean)
         features = HcopyOptions(config=with_mean, script=script, scp=self.scp, report=report)
         show = partial(progress, stage="features", unit="files")
@@ -176,11 +191,12 @@ class Training:
 
     def _rate_and_seconds(self, utterances: Iterable[Utterance]) -> tuple[int, float]:
         """Return the sample rate of the features, and the duration of utterances."""
-        rates, seconds = [], 0.0
-        for one in utterances:
+        rates = []
+        seconds = 0.0
+        for utterance in utterances:
             try:
-                seconds += self.corpus.seconds(one)
-                rates.append(self.corpus.headers[one.audio].rate)
+                seconds += self.corpus.seconds(utterance)
+                rates.append(self.corpus.headers[utterance.audio].rate)
             except (ArgonautError, OSError):  # the alignment reports it
                 continue
         if not rates:

@@ -29,12 +29,16 @@ class AlignmentPipeline:
     """
 
     def __init__(self, options: DecodeOptions, log: Log, guessed: Sequence[Pronunciation] = ()):
-        transcripts, search, dictionary = options.transcripts, options.search, options.dictionary
+        transcripts = options.transcripts
+        search = options.search
+        dictionary = options.dictionary
         assert transcripts.alignmlf is not None
         self.level = transcripts.level or ("state" if options.output.detailed_alignment else "word")
-        self.path, self.words = transcripts.alignmlf, options.output.words
+        self.path = transcripts.alignmlf
+        self.words = options.output.words
         self.acweight = 1.0 if search.acweight is None else search.acweight
-        self.guesses, self.guess_lines = Guesses(), list[str]()
+        self.guesses = Guesses()
+        self.guess_lines = list[str]()
         entries = dictionary.read(lambda text: log(f"note: {text}")) if dictionary.dict else None
         if entries is not None and guessed:
             entries = [*entries, *guessed]
@@ -82,7 +86,9 @@ class AlignmentPipeline:
 
 def _open_graphs(options: DecodeOptions, dictionary: list[Pronunciation] | None) -> TranscriptGraphs:
     """Return the builders of alignment graphs, from the tables beside the graph or those given as options."""
-    directory, transcripts, silence = options.graph.parent, options.transcripts, options.search.silence
+    directory = options.graph.parent
+    transcripts = options.transcripts
+    silence = options.search.silence
     if options.state_map:
         models = PhoneModels(read_state_map(options.state_map))
     elif not (directory / "state_map").exists():
@@ -103,7 +109,8 @@ def _open_graphs(options: DecodeOptions, dictionary: list[Pronunciation] | None)
         silence_topology=transcripts.silence_topology or topology,
         pronunciation_scale=transcripts.pronunciation_scale,
     )
-    cost, cntkmap = options.search.sil_cost, options.acoustic.cntkmap
+    cost = options.search.sil_cost
+    cntkmap = options.acoustic.cntkmap
     assert cntkmap is not None
     try:
         return TranscriptGraphs(models, dictionary, read_cntkmap(cntkmap), graph_options, 1.0 if cost is None else cost)

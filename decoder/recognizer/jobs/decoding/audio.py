@@ -55,7 +55,8 @@ class AudioScores(FeatureFileScores):
     def __init__(self, options: AcousticOptions, log: Log):
         scorer = open_scorer(options, log)
         super().__init__(options.infiles, scorer, None, options.ignore_mismatch, MISMATCH, log)
-        self.options, self.front_end = options, open_front_end(options, scorer, log)
+        self.options = options
+        self.front_end = open_front_end(options, scorer, log)
         self.channel = chosen_channel(options, self.front_end)
 
     def record(self, entry: Any) -> Any:

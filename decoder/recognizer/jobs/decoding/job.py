@@ -182,7 +182,8 @@ def _process(
 
 def _check_files(options: DecodeOptions) -> None:
     """Raise ConfigError unless all inputs are given, and the outputs can be written."""
-    acoustic, output = options.acoustic, options.output
+    acoustic = options.acoustic
+    output = options.output
     for name in ("cntkmap",) if acoustic.scores else ("am", "cntkmap", "infiles"):
         options.require(name, getattr(acoustic, name) is not None, "is missing; expected it for decoding")
     has_output = bool(output.outmlf or output.lattice_prefix or output.words)
@@ -214,11 +215,16 @@ class _Run:
         interrupted: Callable[[], bool],
         shards: Callable[..., Iterator[tuple[Numbered, Any]]] | None = None,
     ):
-        self.options, self.output, self.pipeline, self.entries = options, options.output, pipeline, entries
-        self.interrupted, self.shards = interrupted, shards
+        self.options = options
+        self.output = options.output
+        self.pipeline = pipeline
+        self.entries = entries
+        self.interrupted = interrupted
+        self.shards = shards
         self.report = RunReport("utterances")
         self.fit = NO_FIT
-        self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
+        self.num_frames = self.ticks = 0
+        self.num_tokens = 0.0
         self.ended = bytearray(len(entries) + 1)  # by number from 1: 1 for the entries that were done or lost
         self.num_ended = 0
         self.repeated: deque[tuple[int, str]] = deque()  # numbers of entries that were left out, and the reasons
@@ -280,14 +286,14 @@ class _Run:
     def unique(self) -> Iterator[Numbered]:
         """Yield (index from 1, entry), leaving out entries with a repeated name: names are unique in an MLF."""
         names = (entry.key for entry in self.entries)
-        others = dict(repeated(names, lambda index: self.entries[index].key))
+        first_index_of = dict(repeated(names, lambda index: self.entries[index].key))
         for number, entry in enumerate(self.entries, start=1):
             if self.interrupted():
                 return
-            if number - 1 in others:
-                other = self.entries[others[number - 1]]
-                fault = f"{entry.where}: same name as at {other.where}; expected unique names"
-                self.repeated.append((number, fault + apart_by_extension(entry, other)))
+            if number - 1 in first_index_of:
+                first_entry = self.entries[first_index_of[number - 1]]
+                fault = f"{entry.where}: same name as at {first_entry.where}; expected unique names"
+                self.repeated.append((number, fault + apart_by_extension(entry, first_entry)))
             else:
                 yield number, entry
 

@@ -37,11 +37,12 @@ def open_scorer(options: AcousticOptions, log: Log) -> WindowScorer:
 
 def require_ivectors(options: AcousticOptions, scorer: WindowScorer, name: str) -> None:
     """Raise ConfigError unless i-vectors are given to a network that takes them, and to no other."""
-    given, dim = getattr(options, name), scorer.ivector_dim
-    if dim and not given:
+    path = getattr(options, name)
+    dim = scorer.ivector_dim
+    if dim and not path:
         raise ConfigError(f"{scorer.source}: takes i-vectors of {dim} values; expected {flag_of(name)}")
-    fault = f"is {given}: {scorer.source} takes no i-vectors; expected none"
-    options.require(name, bool(dim) or not given, fault)
+    fault = f"is {path}: {scorer.source} takes no i-vectors; expected none"
+    options.require(name, bool(dim) or not path, fault)
 
 
 def open_feature_source(options: AcousticOptions, log: Log) -> FeatureFileScores:

@@ -23,25 +23,30 @@ def _search_options(options: DecodeOptions, log: Log) -> SearchOptions:
 
     Tells which ones come from the graph, and warns if nobody has chosen the acoustic weight.
     """
-    given, defaults, search = options.tuned, load_defaults(options.graph), options.search
-    taken = {name: value for name, value in defaults.options.items() if name not in given}
+    tuned = options.tuned
+    defaults = load_defaults(options.graph)
+    search = options.search
+    from_graph = {name: value for name, value in defaults.options.items() if name not in tuned}
     try:
-        SearchOptions(**taken)  # type: ignore[arg-type]  # checked by name
+        SearchOptions(**from_graph)  # type: ignore[arg-type]  # checked by name
     except OptionFault as fault:
         raise ConfigError(f"{options.graph}: defaults: {fault}") from None
-    if taken:
-        models, here = defaults.tuned_with, {"am": options.acoustic.am, "lm": options.lm}
-        others = [f"-{name} {path}" for name, path in here.items() if path and path.name != models.get(name, path.name)]
-        beside = f"; here with {' and '.join(others)}" if others else ""
-        log(f"{options.graph}: {defaults_text(taken, models)}{beside}")
-    if "acweight" not in given | taken:
+    if from_graph:
+        models = defaults.tuned_with
+        models_used = {"am": options.acoustic.am, "lm": options.lm}
+        differing = [
+            f"-{name} {path}" for name, path in models_used.items() if path and path.name != models.get(name, path.name)
+        ]
+        beside = f"; here with {' and '.join(differing)}" if differing else ""
+        log(f"{options.graph}: {defaults_text(from_graph, models)}{beside}")
+    if "acweight" not in tuned | from_graph:
         log(
             f"warning: no -acweight, and {options.graph} has no default for it; {SearchOptions.acweight:g} is used, "
             "which may be far from the best value"
         )
     return SearchOptions(
-        **taken,  # type: ignore[arg-type]  # checked by name
-        **given,  # type: ignore[arg-type]  # checked by name
+        **from_graph,  # type: ignore[arg-type]  # checked by name
+        **tuned,  # type: ignore[arg-type]  # checked by name
         silence=search.silence,
         lm_lookahead=search.lm_lookahead,
         new_sentence=NEW_SENTENCE_COST if search.new_sentence else None,
@@ -57,8 +62,9 @@ def open_decoder(options: DecodeOptions, log: Log) -> Decoder:
     if not (options.lm or options.lm_collection):
         log("no -lm: only the costs of the graph are used")
     assert options.acoustic.cntkmap is not None
-    lm = assembly.open_lm(options.lm, options.lm_collection, log, options.verify)
-    decoder = assembly.open_decoder(options.graph, options.acoustic.cntkmap, lm, search, verify=options.verify)
+    verify = None if options.verify else False
+    lm = assembly.open_lm(options.lm, options.lm_collection, log, verify)
+    decoder = assembly.open_decoder(options.graph, options.acoustic.cntkmap, lm, search, verify=verify)
     if search.sil_cost and not decoder.silence.any():
         log(
             f"no silence models: {flag_of('sil_cost')} {search.sil_cost:g} has no effect; name the models with "

@@ -119,10 +119,10 @@ class AcousticOptions(Options):
         super().__post_init__()
         if self.chunks is not None:
             size, ahead = (*self.chunks, 0)[:2] if self.chunks else (0, 0)
-            given = ":".join(map(str, self.chunks))
+            text = ":".join(map(str, self.chunks))
             fine = len(self.chunks) <= 2 and size >= 1 and ahead >= 0
             expected = "expected frames per chunk and frames of look-ahead, such as 40:20"
-            self.require("chunks", fine, f"is {given!r}; {expected}")
+            self.require("chunks", fine, f"is {text!r}; {expected}")
             object.__setattr__(self, "chunks", (size, ahead))
         if self.scores:
             for declared, _ in self.changed():
@@ -130,10 +130,12 @@ class AcousticOptions(Options):
                 self.require(declared.name, not alone, "is given with {scores}; expected only one of them")
             return
         if self.features:
-            is_fine, expected = self.ivectors is None, "expected {ivector_model}, or feature files"
+            is_fine = self.ivectors is None
+            expected = "expected {ivector_model}, or feature files"
             self.require("ivectors", is_fine, f"is given with {{features}}; {expected}")
             return
-        is_fine, expected = self.ivector_model is None, "expected {ivectors} with feature files"
+        is_fine = self.ivector_model is None
+        expected = "expected {ivectors} with feature files"
         self.require("ivector_model", is_fine, f"is given without {{features}}; {expected}")
         for declared, _ in self.reading.changed():
             self.require(declared.name, False, "is given without {features}; expected it only for audio")
@@ -307,7 +309,10 @@ class DecodeOptions(Options):
     compiling: CompilingOptions = group(CompilingOptions)
     graph: Path = option(help="compiled graph: written with {precompile}, else read", flag="-graph", parse=file_name)
     verify: bool = option(
-        True, "do not compare the checksums of {graph} and of mapped language models", flag="--no-checksums", cntk=None
+        True,
+        "do not compare the checksums of {graph} and of mapped language models when they are first opened",
+        flag="--no-checksums",
+        cntk=None,
     )
     state_map: Path | None = option(None, "lines `model state state ...` (default: from the names of the states)")
     dictionary: DecodeDictionary = group(DecodeDictionary)
@@ -326,7 +331,8 @@ class DecodeOptions(Options):
         fine = self.lm is None or self.lm_collection is None
         self.require("lm", fine, "is given with {lm_collection}; expected only one of them")
         is_aligning = self.transcripts.alignmlf is not None
-        fine, expected = is_aligning or self.dictionary.g2p is None, "expected transcripts whose words it guesses"
+        fine = is_aligning or self.dictionary.g2p is None
+        expected = "expected transcripts whose words it guesses"
         self.require("g2p", fine, f"is given without {{alignmlf}}; {expected}")
         if is_aligning:
             self._refuse(NOT_FOR_ALIGNMENT, "is given with {alignmlf}; expected it only when decoding")
@@ -342,14 +348,14 @@ class DecodeOptions(Options):
                 self.require(name, bool(getattr(self.acoustic, name)), "is missing; expected it with {stream}")
         if self.search.save_defaults:
             expected = "expected only search options, {am} and {lm}"
-            others = {declared.name for declared, _ in self.changed()} - {*FOR_DEFAULTS, *TUNED_OPTIONS}
-            self._refuse(sorted(others), f"is given with {{save_defaults}}; {expected}")
+            other_options = {declared.name for declared, _ in self.changed()} - {*FOR_DEFAULTS, *TUNED_OPTIONS}
+            self._refuse(sorted(other_options), f"is given with {{save_defaults}}; {expected}")
 
     def _refuse(self, names: Iterable[str], text: str) -> None:
         """Raise OptionFault for the first of some options that is given."""
-        given = {declared.name: value for declared, value in self.changed()}
+        changed = {declared.name: value for declared, value in self.changed()}
         for name in names:
-            self.require(name, name not in given, text)
+            self.require(name, name not in changed, text)
 
     @property
     def is_list(self) -> bool:

@@ -53,13 +53,13 @@ class StoredScores:
                 break
 
     def _read_entries(self) -> list[Any]:
-        given = [prefix for prefix in (LIST_PREFIX, ARCHIVE_PREFIX) if self.list.startswith(prefix)]
-        self.list = self.list.removeprefix("".join(given))
+        prefixes = [prefix for prefix in (LIST_PREFIX, ARCHIVE_PREFIX) if self.list.startswith(prefix)]
+        self.list = self.list.removeprefix("".join(prefixes))
         if self.list == "-" or Path(self.list).is_fifo() or Path(self.list).is_char_device():
             text = "expected a file, since each utterance is read when it is decoded"
             where = f"is {self.list}: a pipe; {text}; store the output of the other command first"
             self.options.require("scores", False, where)
-        if given == [ARCHIVE_PREFIX] or not (given or self.list.endswith(".scp") or _is_list(self.list)):
+        if prefixes == [ARCHIVE_PREFIX] or not (prefixes or self.list.endswith(".scp") or _is_list(self.list)):
             return scan_ark(self.list)
         return read_ark_scp(self.list) if is_ark_scp(self.list) else list(read_scp(self.list))
 
@@ -81,7 +81,8 @@ class StoredScores:
         else:
             file = read_htk(entry.path, entry.start or 0, entry.end)
             _check_kind(file.kind)
-            matrix, period = file.frames, self.period or file.period
+            matrix = file.frames
+            period = self.period or file.period
         last = matrix.shape[1] * period
         return Scores(matrix, period, last / TICKS_PER_SECOND, last)
 

@@ -60,7 +60,8 @@ def decode_shard(numbered: Sequence[Numbered], settings: ShardSettings) -> list[
 
     The entries for the MLF are written to a file, which the results refer to.
     """
-    pipeline, results = kept(ShardSettings.open, settings), list[Any]()
+    pipeline = kept(ShardSettings.open, settings)
+    results = list[Any]()
     with using_cores(settings.threads), one_blas_thread:
         for _, result in in_order(pipeline, numbered, settings.threads):
             if isinstance(result, OSError) and is_shortage(result):
@@ -71,7 +72,8 @@ def decode_shard(numbered: Sequence[Numbered], settings: ShardSettings) -> list[
 
 def with_labels_in_file(numbered: Sequence[tuple[int, Any]], results: Iterable[Any], directory: str) -> list[Any]:
     """Write the labels of results to a file of this shard, as entries of an MLF, and refer to them there."""
-    path, place = Path(directory, f"{numbered[0][0]}.mlf"), 0
+    path = Path(directory, f"{numbered[0][0]}.mlf")
+    position = 0
     referring: list[Any] = []
     if not Path(directory).is_dir():  # the command has ended, or its directory cannot be seen here
         raise FileNotFoundError(errno.ENOENT, "no such directory; expected that workers see the files", directory)
@@ -80,8 +82,8 @@ def with_labels_in_file(numbered: Sequence[tuple[int, Any]], results: Iterable[A
             if not isinstance(result, Exception) and result.labels is not None:
                 text = format_entry(mlf_name(entry.key), result.labels, path).encode("utf-8", "surrogateescape")
                 file.write(text)
-                result = replace(result, labels=FilePart(path, place, len(text)))
-                place += len(text)
+                result = replace(result, labels=FilePart(path, position, len(text)))
+                position += len(text)
             referring.append(result)
     return referring
 

@@ -68,18 +68,22 @@ class _Stream:
     """Recognition of one stream: keeps words and reports losses."""
 
     def __init__(self, options: DecodeOptions, log: Log):
-        self.output, streaming, acoustic = options.output, options.streaming, options.acoustic
+        self.output = options.output
+        streaming = options.streaming
+        acoustic = options.acoustic
         self.log = log
         end = None if streaming.whole else Endpoint(streaming.pause, streaming.longest, streaming.no_speech)
         mean = _running_mean(streaming.running_mean)
-        decoder, scorer = open_decoder(options, log), open_scorer(acoustic, log)
+        decoder = open_decoder(options, log)
+        scorer = open_scorer(acoustic, log)
         decoder.check_outputs(scorer.num_outputs, f"{acoustic.am}")
         front_end = open_front_end(acoustic, scorer, log)
         scores = ScoreStream(scorer, streaming.block)
         is_piped = streaming.stream == STANDARD_INPUT
         self.name = "stdin" if is_piped else Path(streaming.stream).stem
         self.source = "standard input" if is_piped else streaming.stream
-        raw, channel = acoustic.reading.raw, chosen_channel(acoustic, front_end)
+        raw = acoustic.reading.raw
+        channel = chosen_channel(acoustic, front_end)
         rate, encoding, channels = raw or (None, PCM_16, 1)
         self.audio = open_audio(streaming.stream, BLOCK, rate, encoding, channels, channel)
         has_speech_mean = front_end.config.speech_mean
@@ -94,7 +98,8 @@ class _Stream:
         resampling = [] if target == rate else [Resampler(rate, target)]
         with _naming(f"{acoustic.features} and {self.source}"):
             features = front_end.feature_stream(target, mean)
-        self.period, columns = front_end.period(target), scorer.num_columns(streaming.block)
+        self.period = front_end.period(target)
+        columns = scorer.num_columns(streaming.block)
         self.recognition = Recognition(decoder, [*resampling, features, scores], self.period, end, columns)
         self.report = RunReport("utterances")
         self.words: list[Word] = []

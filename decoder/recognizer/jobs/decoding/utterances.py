@@ -57,12 +57,14 @@ class DecodingPipeline:
     guess_lines: Sequence[str] = ()
 
     def __init__(self, options: DecodeOptions, log: Log, guessed: Sequence[Pronunciation] = ()):
-        self.output, self.lm = options.output, options.lm or options.lm_collection
+        self.output = options.output
+        self.lm = options.lm or options.lm_collection
         self.decoder = open_decoder(options, log)
         self.source = open_source(options.acoustic, log)
         if self.source.num_outputs is not None:
             self.decoder.check_outputs(self.source.num_outputs, self.source.name)
-        self.rows, self.acweight = used_rows(self.decoder), self.decoder.options.acweight
+        self.rows = used_rows(self.decoder)
+        self.acweight = self.decoder.options.acweight
 
     def __call__(self, numbered: Numbered) -> Decoded:
         number, entry = numbered

@@ -7,7 +7,7 @@ import pytest
 
 from decoder.alignment.long_recordings import ArrayScores, LongOptions, SpokenWord, align_long, divide
 from decoder.alignment.long_recordings.long_alignment import anchors, trusted
-from decoder.alignment.long_recordings.opinion import SecondOpinion
+from decoder.alignment.long_recordings.second_pass import SecondPass
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.search.options import SearchOptions
@@ -172,7 +172,7 @@ def test_a_word_that_fits_nowhere_is_not_believed():
 
 
 @pytest.mark.parametrize("models", [monophones(), triphones()], ids=("monophones", "triphones"))
-def test_words_that_the_language_model_has_suppressed_are_found_by_a_second_opinion(models):
+def test_words_that_the_language_model_has_suppressed_are_found_by_a_second_pass(models):
     without = SENTENCE[:4] + SENTENCE[5:]
     found, times = aligned(models, SENTENCE, without, options=LongOptions(lm_scale=50.0))
     assert damage_of(found) == [("inserted", 4, 4, ("EGG",))]
@@ -198,7 +198,7 @@ def test_words_that_the_language_model_has_suppressed_are_found_by_a_second_opin
 )
 def test_stretches_of_doubtful_words_have_a_word_on_each_side(doubtful, expected):
     words = [SpokenWord(i, "AB", 10 * i, 10 * i + 9, 0.1 if i in doubtful else 0.9) for i in range(10)]
-    assert SecondOpinion(None, None, LongOptions()).stretches(words) == expected
+    assert SecondPass(None, None, LongOptions()).stretches(words) == expected
 
 
 def test_results_do_not_depend_on_threads():

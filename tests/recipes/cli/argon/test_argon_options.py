@@ -87,6 +87,37 @@ def test_a_command_line_of_options_gives_these_options(name, data):
     assert read(options.to_flags()) == options
 
 
+@pytest.mark.parametrize(
+    ("words", "notes"),
+    [
+        (["--strip-stress", "--map-phones", "map"], ["--strip-stress has no effect without --dict",
+                                                     "--map-phones has no effect without --dict"]),
+        (["--encoding", "u8", "--channels=2"], ["--encoding has no effect without --features",
+                                                "--channels has no effect without --features"]),
+        (["-alignmlf", "words.mlf", "--hotwords-score", "2"], ["--hotwords-score has no effect with -alignmlf"]),
+        (["-precompile", "true", "--stream", "-"], ["--stream has no effect with -precompile"]),
+    ],
+)  # fmt: skip
+def test_options_without_effect_are_left_out(words, notes, capsys):
+    options = read(["-graph", "g.dg", *words])
+    assert capsys.readouterr().err.splitlines() == [f"note: {note}" for note in notes]
+    assert {declared.name for declared, _ in options.changed()} <= {"graph", "alignmlf", "precompile"}
+
+
+@pytest.mark.parametrize(
+    ("words", "partial"),
+    [
+        (["--partial"], True),
+        (["--no-partial"], False),
+        (["--no-partial", "--partial"], True),
+        (["--partial", "--no-partial"], False),
+        (["--no-partial", "--partial", "--no-partial"], False),
+    ],
+)
+def test_the_last_of_partial_and_no_partial_counts(words, partial):
+    assert read(["-graph", "g.dg", *words]).output.partial is partial
+
+
 def files_of(directory, **output):
     acoustic = argonaut.AcousticOptions(
         am=directory / "model", cntkmap=directory / "cntkmap", infiles=directory / "list.scp", window=1

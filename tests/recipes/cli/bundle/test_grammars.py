@@ -42,6 +42,31 @@ def test_a_list_of_phrases_gives_its_phrases_in_any_order(recognizer, recording)
     assert recognizer.grammar is None
 
 
+SPELLING = "#JSGF V1.0; grammar g; public <s> = (<first> [C {third}]) {all} [BA] {last=1}; <first> = AB {first};"
+
+
+def test_tags_of_a_grammar_become_slots(recognizer, recording):
+    transcript = recognizer.with_grammar(SPELLING, "jsgf").transcribe(recording("AB", "C"))
+    first, third = transcript.words
+    least = min(first.confidence, third.confidence)
+    assert transcript.slots == (
+        ("all", "AB C", first.start, third.end, least),
+        ("first", "AB", first.start, first.end, first.confidence),
+        ("third", "C", third.start, third.end, third.confidence),
+    )
+    objects = transcript.as_dict()["slots"]
+    assert [(slot["name"], slot["value"]) for slot in objects] == [("all", "AB C"), ("first", "AB"), ("third", "C")]
+    assert recognizer.transcribe(recording("AB")).slots == ()
+
+
+def test_a_stream_with_a_grammar_has_slots(recognizer, recording):
+    stream = recognizer.with_grammar(SPELLING, "jsgf").stream(RATE)
+    samples, _ = read_audio(recording("AB", "BA"))
+    samples = samples.astype(np.int16)
+    (event,) = [event for event in (*stream.push(samples), *stream.finish()) if event.is_final]
+    assert [(slot.name, slot.value) for slot in event.slots] == [("first", "AB"), ("all", "AB"), ("last", "1")]
+
+
 def test_other_words_are_rejected(recognizer, recording):
     transcript = recognizer.with_grammar(["AB C"]).transcribe(recording("CAB"))
     assert transcript.text != "CAB"

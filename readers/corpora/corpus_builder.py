@@ -130,8 +130,8 @@ def audio_path(text: str, base: Path, where: str, also_here: bool = False) -> Pa
     if not text or _CONTROL.search(text):
         raise FormatError(f"{where}: path {text[:60]!r}; expected an audio file, without control characters")
     path = Path(os.path.abspath(base / text))  # noqa: PTH100  (links stay links)
-    here = Path(os.path.abspath(text))  # noqa: PTH100
-    return here if also_here and not os.path.exists(path) and os.path.exists(here) else path  # noqa: PTH110
+    from_current = Path(os.path.abspath(text))  # noqa: PTH100
+    return from_current if also_here and not os.path.exists(path) and os.path.exists(from_current) else path  # noqa: PTH110
 
 
 def _printable(text: str) -> str:
@@ -177,7 +177,8 @@ def _place(draft: Draft, rate: int, num_samples: int) -> tuple[float, float | No
             f"{draft.where}: from {draft.start:g} to {end:g} s, but {draft.audio} has {length:g} s; expected a part of "
             "the file"
         )
-    first, stop = round(start * rate), min(round(end * rate), num_samples)
+    first = round(start * rate)
+    stop = min(round(end * rate), num_samples)
     if first >= stop:
         raise FormatError(f"{draft.where}: from {draft.start:g} to {end:g} s; expected at least one sample")
     return first / rate, None if stop == num_samples else stop / rate

@@ -1,4 +1,4 @@
-"""A second opinion on words that fit the audio badly: they are recognised again, without the transcript.
+"""A second pass over words that fit the audio badly: they are recognised again, without the transcript.
 
 Recognition with a language model of the transcript may miss a short word between two words that follow each other in
 the transcript: its frames then belong to its neighbours, whose confidences are lower.
@@ -9,15 +9,15 @@ import itertools
 import numpy as np
 
 from decoder.alignment.aligner import Aligner
-from decoder.alignment.long_recordings.damage import Item
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import SpokenWord
+from decoder.alignment.long_recordings.transcript_errors import Item
 from decoder.scoring.matching import matching_words
 from decoder.search.decoder import Decoder
 from readers.errors import ShapeError
 
 
-class SecondOpinion:
+class SecondPass:
     """Recognises doubtful words again.
 
     Parameters
@@ -30,7 +30,9 @@ class SecondOpinion:
     """
 
     def __init__(self, decoder: Decoder, aligner: Aligner, options: LongOptions):
-        self.decoder, self.aligner, self.options = decoder, aligner, options
+        self.decoder = decoder
+        self.aligner = aligner
+        self.options = options
 
     def revised(self, first: int, scores: np.ndarray, words: list[SpokenWord]) -> list[Item] | None:
         """Return what was said in a window, or None if nothing else than these words.
@@ -45,12 +47,14 @@ class SecondOpinion:
         """
         items = [Item(word.position, word.text, word.start, word.end) for word in words]
         result: list[Item] = []
-        done, changed = 0, False
+        done = 0
+        changed = False
         for begin, end in self.stretches(words):
             better = self._recognised(first, scores, items[begin:end])
             if better is not None:
                 result += items[done:begin] + better
-                done, changed = end, True
+                done = end
+                changed = True
         return result + items[done:] if changed else None
 
     def stretches(self, words: list[SpokenWord]) -> list[tuple[int, int]]:
@@ -63,7 +67,7 @@ class SecondOpinion:
             else:
                 runs.append([i])
         spans = [(max(run[0] - 1, 0), min(run[-1] + 2, len(words))) for run in runs]
-        shared = [(left[0], min(left[1], right[0])) for left, right in itertools.pairwise(spans)]
+        shared = [(first[0], min(first[1], second[0])) for first, second in itertools.pairwise(spans)]
         return [*shared, *spans[-1:]]
 
     def _recognised(self, first: int, scores: np.ndarray, items: list[Item]) -> list[Item] | None:
@@ -71,19 +75,19 @@ class SecondOpinion:
         part = scores[:, items[0].start - first : items[-1].end - first]
         names = [item.word for item in items]
         heard = self.decoder.decode(part).words
-        others = [word.text for word in heard]
-        found = matching_words(names, others)
-        changes = max(len(names), len(others)) - int(np.count_nonzero(found >= 0))
-        if not others or not changes:
+        recognised = [word.text for word in heard]
+        matches = matching_words(names, recognised)
+        changes = max(len(names), len(recognised)) - int(np.count_nonzero(matches >= 0))
+        if not recognised or not changes:
             return None
         try:
-            gain = self.aligner.align(names, part).total - self.aligner.align(others, part).total
+            gain = self.aligner.align(names, part).total - self.aligner.align(recognised, part).total
         except ShapeError:
             return None
         if gain <= self.options.margin * changes:
             return None
         begin = items[0].start
         result = [Item(-1, word.text, begin + word.start, begin + word.end) for word in heard]
-        for i in np.flatnonzero(found >= 0).tolist():
-            result[found[i]] = result[found[i]]._replace(position=items[i].position)
+        for i in np.flatnonzero(matches >= 0).tolist():
+            result[matches[i]] = result[matches[i]]._replace(position=items[i].position)
         return result

@@ -25,7 +25,7 @@ USEHAMMING = T
 """
 
 
-def make_material(root: Path) -> None:
+def make_toy_system(root: Path) -> None:
     """Write audio, transcripts, alignments, lists, dictionary and texts to an empty directory.
 
     The state labels end with the last frame of HCopy, whose windows are longer than a frame.
@@ -33,7 +33,8 @@ def make_material(root: Path) -> None:
     rng = np.random.default_rng(0)
     train: list[Path] = []
     test: list[Path] = []
-    states, words = [], []
+    states = []
+    words = []
     for index in range(NUM_TRAIN + NUM_TEST):
         name = f"utt{index:02}"
         spoken = [list(WORDS)[i] for i in rng.integers(0, len(WORDS), 3)]

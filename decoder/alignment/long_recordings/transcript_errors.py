@@ -74,10 +74,10 @@ def judge(
 
 def _all(function: Callable[[T], Answer], items: Iterable[T], threads: int | None) -> Iterator[tuple[T, Answer]]:
     """(item, result) of each; raises the first error."""
-    for item, found in in_order(function, items, threads):
-        if isinstance(found, Exception):
-            raise found
-        yield item, found
+    for item, outcome in in_order(function, items, threads):
+        if isinstance(outcome, Exception):
+            raise outcome
+        yield item, outcome
 
 
 def _is_short(aligner: Aligner, item: Item) -> bool:
@@ -88,7 +88,8 @@ def _is_short(aligner: Aligner, item: Item) -> bool:
 
 def _was_said(source: ScoreSource, aligner: Aligner, items: list[Item], i: int) -> bool:
     """Whether the frames from the word before item i to the word after it fit better with it than without it."""
-    before, after = items[max(i - 1, 0) : i], items[i + 1 : i + 2]
+    before = items[max(i - 1, 0) : i]
+    after = items[i + 1 : i + 2]
     first = before[0].start if before else 0
     last = after[0].end if after else source.num_frames
     if last - first > LONGEST or not (before or after):
@@ -129,17 +130,17 @@ def _better(
         return aligner.align(labels, scores)
 
     try:
-        kept = align(words)
+        alignment = align(words)
     except ShapeError:  # too few frames for these words
         return spoken
     if before or spoken or after:
         try:
             allowed = margin * max(len(words), len(spoken))
-            if kept.total - align([item.word for item in spoken]).total > allowed:
+            if alignment.total - align([item.word for item in spoken]).total > allowed:
                 return spoken
         except ShapeError:
             pass
     return [
         Item(difference.first + i, word, first + span.start, first + span.end)
-        for i, (word, (_, span)) in enumerate(zip(words, kept.words[len(before) : len(before) + len(words)]))
+        for i, (word, (_, span)) in enumerate(zip(words, alignment.words[len(before) : len(before) + len(words)]))
     ]
