@@ -109,8 +109,7 @@ def _bends(lattice: Lattice, links: np.ndarray) -> list[tuple[int, float]]:
 
 def _middle(lattice: Lattice, link: int, bend: float, places: dict[str, tuple[float, float]]) -> tuple[float, float]:
     """Return the place of a link's word, in the middle of its arrow."""
-    x0, y0 = places[str(lattice.start[link])]
-    x1, y1 = places[str(lattice.end[link])]
+    (x0, y0), (x1, y1) = places[str(lattice.start[link])], places[str(lattice.end[link])]
     return (x0 + x1) / 2 + bend * (y1 - y0) / 2, (y0 + y1) / 2 - bend * (x1 - x0) / 2
 
 
