@@ -8,7 +8,7 @@ from decoder.sequence_training.lattices.reference import find_reference
 from readers.errors import ShapeError
 from readers.sources.lattices.lattice_archive import check
 from readers.sources.lattices.state_lattice import StateLattice, StatePath
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths
 
