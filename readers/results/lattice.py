@@ -201,9 +201,9 @@ class Lattice:
     @cached_property
     def in_order(self) -> npt.NDArray[np.int64]:
         """(L,) the links, each after all links that enter its start node."""
-        place = np.empty(self.num_nodes, np.int64)
-        place[self.order] = np.arange(self.num_nodes)
-        return np.argsort(place[self.start], kind="stable")
+        position = np.empty(self.num_nodes, np.int64)
+        position[self.order] = np.arange(self.num_nodes)
+        return np.argsort(position[self.start], kind="stable")
 
     def best_scores(self, score: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the best scores of paths from the start to each node, and from each node to the end, (N,) each.
@@ -228,7 +228,8 @@ class Lattice:
         for link in self.in_order[::-1].tolist():
             if forward[self.start[link]] + score[link] == forward[self.end[link]]:
                 entering[int(self.end[link])] = link
-        path, node = [], self.ends[1]
+        path = []
+        node = self.ends[1]
         while node != self.ends[0]:
             path.append(entering[node])
             node = int(self.start[path[-1]])
