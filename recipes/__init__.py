@@ -19,11 +19,11 @@ def intruder(root: Path) -> str:
     """
     for package in PACKAGES:
         spec = find_spec(package)
-        found = Path(spec.origin).resolve() if spec is not None and spec.origin else None
-        if found != root / package / "__init__.py":
-            there = found or "a folder without __init__.py"
+        origin = Path(spec.origin).resolve() if spec is not None and spec.origin else None
+        if origin != root / package / "__init__.py":
+            intruding = origin or "a folder without __init__.py"
             return (
-                f"package {package!r}: {there} comes first on Python's path; expected {root / package}; "
+                f"package {package!r}: {intruding} comes first on Python's path; expected {root / package}; "
                 "change to another directory, or take it off PYTHONPATH"
             )
     return ""

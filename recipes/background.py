@@ -50,7 +50,8 @@ def label_background(folder: Path, alignment: Path, silence: str) -> Path:
                 counts[label.name] += label.end - label.start
     if not counts:
         raise FormatError(f"{alignment}: no state of {silence}; expected silence in the alignment")
-    state, entries = counts.most_common(1)[0][0], []
+    state = counts.most_common(1)[0][0]
+    entries = []
     for name, file in background_files(folder):
         header = read_htk_header(file)
         entries.append((f"*/{name}.lab", [Label(0, header.num_frames * header.period, state)]))
@@ -62,8 +63,8 @@ def join_mlfs(target: Path, first: Path, *others: Path) -> None:
     """Write the entries of several master label files to one."""
     with atomic_write(target) as file:
         file.write(first.read_bytes().rstrip() + b"\n")
-        for other in others:
-            file.write(other.read_bytes().split(b"\n", 1)[1])  # without the header
+        for path in others:
+            file.write(path.read_bytes().split(b"\n", 1)[1])  # without the header
 
 
 def count_frames(scp: Path, prefix: str) -> int:

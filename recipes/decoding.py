@@ -84,9 +84,9 @@ def read_choice(record: Path) -> dict[str, float]:
 def search_options(record: Path) -> decoding.DecodeSearchOptions:
     """Return these options as those of `argon`.  Raises FormatError for options that it does not have."""
     chosen: dict[str, Any] = {**read_choice(record)}  # of options with several types
-    known = {declared.name for declared in decoding.DecodeSearchOptions.declared()}
+    names = {declared.name for declared in decoding.DecodeSearchOptions.declared()}
     try:
-        if unknown := next(iter(chosen.keys() - known), None):
+        if unknown := next(iter(chosen.keys() - names), None):
             raise FormatError(f"{record}: `chosen`: {unknown} is no option of the search")
         return decoding.DecodeSearchOptions(**chosen)
     except OptionFault as fault:
@@ -99,13 +99,13 @@ def read_trials(record: Path) -> dict[str, Any]:
     Raises FormatError for other content.
     """
     try:
-        found = parse_json(read_text(record, exact=True))
-        fault = _fault_of_trials(found)
+        record_content = parse_json(read_text(record, exact=True))
+        fault = _fault_of_trials(record_content)
     except ValueError as error:
         fault = f"no JSON: {error}"
     if fault:
         raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune")
-    return found
+    return record_content
 
 
 def _fault_of_trials(found: object) -> str:
@@ -117,12 +117,12 @@ def _fault_of_trials(found: object) -> str:
     ):
         return "`chosen` is no object, or `trials` no list of objects"
     for number, row in enumerate([found["chosen"], *found["trials"]]):
-        place = f"trial {number}" if number else "`chosen`"
+        trial = f"trial {number}" if number else "`chosen`"
         for name, value in row.items():
             if type(value) not in (int, float):
-                return f"{place}: {name} is {value!r}, no number"
+                return f"{trial}: {name} is {value!r}, no number"
         if number and (missing := (set(found["chosen"]) | {"errors", "words"}) - set(row)):
-            return f"{place}: without {', '.join(sorted(missing))}"
+            return f"{trial}: without {', '.join(sorted(missing))}"
     return ""
 
 

@@ -38,11 +38,11 @@ def language_models(
 
     labels: name -> label; file, graph: the paths of a name.
     """
-    found = {}
+    models = {}
     for name, label in labels.items():
         tuned = "tune-trained" if name == "trained" else name
-        found[name] = LanguageModel(label, file(name), graph(name), file(tuned), graph(tuned))
-    return found
+        models[name] = LanguageModel(label, file(name), graph(name), file(tuned), graph(tuned))
+    return models
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,8 @@ class Evaluation:
         from decoder.scoring.error_counts import score
         from decoder.scoring.words import read_words
 
-        figures, references = [], read_words(self.references)
+        figures = []
+        references = read_words(self.references)
         for name, lm in self.language_models.items():
             total = score(references, read_words(self.hypotheses(name)), fold=self.phone_map).total
             counts = {"errors": total.num_errors, "utterances": total.num_sentences, self.units: total.num_words}
@@ -138,7 +139,8 @@ class Evaluation:
 
     def result(self, bundle: Path | None = None) -> RecipeResult:
         """Return the result of a recipe with this evaluation.  bundle: what was made of it."""
-        figures, pictures = self.figures(), (Path(f"{self.model}.png"), *self.pictures)
+        figures = self.figures()
+        pictures = (Path(f"{self.model}.png"), *self.pictures)
         lines = [f"bundle: {bundle}"] if bundle else []
         lines += [f"pictures: {' '.join(map(str, pictures))}", *map(rate_line, figures)]
         return RecipeResult(

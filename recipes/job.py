@@ -106,7 +106,8 @@ def run_recipe(make: Callable[[O], Recipe], options: O, verbose: int = 0) -> Rec
     make: raises an error for options and data that cannot be used.
     verbose: how often -v was given.
     """
-    started, out = time.monotonic(), options.out
+    started = time.monotonic()
+    out = options.out
     try:
         require_writable(out / "stages" / "any.done")
     except OSError as fault:
@@ -118,22 +119,23 @@ def run_recipe(make: Callable[[O], Recipe], options: O, verbose: int = 0) -> Rec
             stack.enter_context(using_cores(options.workers))
         token = verbosity.set(verbose)
         stack.callback(verbosity.reset, token)
-        recipe, made = make(options), RecipeResult()
+        recipe = make(options)
+        outcome = RecipeResult()
 
         def close() -> None:
-            nonlocal made
-            made = recipe.result()
-            for line in made.lines:
+            nonlocal outcome
+            outcome = recipe.result()
+            for line in outcome.lines:
                 print(line)
 
         stages = recipe.stages()
         status = run_stages(stages, out, options.first, options.last, close)
     return dataclasses.replace(
-        made,
+        outcome,
         exit_status=status,
         seconds=round(time.monotonic() - started, 2),
         stages=seconds_of(stages, out),
-        reports=(*sorted((out / "reports").glob("*")), *made.reports),
+        reports=(*sorted((out / "reports").glob("*")), *outcome.reports),
     )
 
 
@@ -148,7 +150,8 @@ class _Lines(io.TextIOBase):
     """A file that passes each line to a function."""
 
     def __init__(self, log: Log):
-        self._log, self._begin = log, ""
+        self._log = log
+        self._begin = ""
 
     def write(self, text: str) -> int:
         *lines, self._begin = (self._begin + text).split("\n")

@@ -163,7 +163,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
     from decoder.recognizer import BundleParts, pack
     from recipes.decoding import read_choice
 
-    files, about = options.parts.files(), options.about
+    files = options.parts.files()
+    about = options.about
     errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
@@ -206,7 +207,8 @@ def _measured_errors(root: Path, layout: Layout) -> "tuple[MeasuredErrors, ...]"
     from decoder.scoring.words import read_words
     from readers.tables.timit import read_phone_map
 
-    references, hypotheses = root / layout.references, root / layout.hypotheses
+    references = root / layout.references
+    hypotheses = root / layout.hypotheses
     if not references.exists() or not hypotheses.exists():
         return ()
     fold = read_phone_map(layout.fold, -1) if layout.fold else None

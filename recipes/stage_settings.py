@@ -41,15 +41,17 @@ def cntk_settings(arguments: Sequence[object]) -> dict[str, str]:
     values = {name.lower(): dict(_values(config, name)) for name in config.names()}
     references = {name: _references(config, name) for name in values}
     variables_of_any = set().union(*references.values())
-    others = {name for name in values if name not in commands and _is_command(config, name)}
-    waiting = [name for name in values if name not in others | variables_of_any]
+    other_commands = {name for name in values if name not in commands and _is_command(config, name)}
+    waiting = [name for name in values if name not in other_commands | variables_of_any]
     used: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in values and name not in used:
             used.add(name)
             waiting += references[name]
-    return {key: text for name, found in values.items() if name in used - NOT_RECORDED for key, text in found.items()}
+    return {
+        key: text for name, settings in values.items() if name in used - NOT_RECORDED for key, text in settings.items()
+    }
 
 
 def extends_training(before: dict[str, str], now: dict[str, str]) -> bool:
@@ -61,7 +63,7 @@ def extends_training(before: dict[str, str], now: dict[str, str]) -> bool:
     if before.keys() != now.keys() or sum(name.lower().endswith(".action") for name in now) != 1:
         return False
     parts = {name: name.lower().split(".") for name in now}
-    if any(part in NOT_EXTENDED for found in parts.values() for part in found):
+    if any(part in NOT_EXTENDED for path in parts.values() for part in path):
         return False
     changed = [name for name in now if before[name] != now[name]]
     lengths = [name for name in changed if parts[name][-2:] == ["sgd", "maxepochs"]]

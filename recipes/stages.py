@@ -98,10 +98,10 @@ def run_stages(
             resume = True
         if not resume and (reason := _reason(out, stage, ran, first)):
             print(f"{title}: {reason}", flush=True)
-        if not ran and (place := _other_place(out, stages[: number - 1])):
+        if not ran and (other_out := _other_place(out, stages[: number - 1])):
             print(
-                f"warning: {out}: earlier stages ran with --out {place}, which is another directory from here; their "
-                "lists contain such paths; use the same --out from the same directory",
+                f"warning: {out}: earlier stages ran with --out {other_out}, which is another directory from here; "
+                "their lists contain such paths; use the same --out from the same directory",
                 flush=True,
             )
         print(f"{title}: {stage.help}", flush=True)
@@ -145,7 +145,8 @@ def call(name: str, options: Options, *, workers: int | None = None) -> int:
     options: those of the command, or of one of its actions; workers: number of threads or processes.
     Returns its exit status, 0 or 1; raises ConfigError if nothing could be done, and what the command raises.
     """
-    command, title = module_of(name).COMMAND, name
+    command = module_of(name).COMMAND
+    title = name
     if command.actions:
         command = next(action for action in command.actions if action.options is type(options))
         title = f"{name} {command.name}"
@@ -199,7 +200,7 @@ def _record(mark: Path) -> dict[str, Any]:
 def _other_place(out: Path, stages: Sequence[Stage]) -> str:
     """Return the name of the directory with which earlier stages ran, if it is not that of `out` from here, else ""."""
     places = {_record(_mark(out, stage)).get("out") for stage in stages}
-    return next((place for place in places if place and not _is_same(str(place), out)), "")
+    return next((directory for directory in places if directory and not _is_same(str(directory), out)), "")
 
 
 def _is_same(place: str, out: Path) -> bool:
@@ -263,11 +264,11 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
     and the directory are restored.
     """
     affected = [stage]
-    for one in later:
-        if one.follows({found.name for found in affected}):
-            affected.append(one)
+    for dependent in later:
+        if dependent.follows({earlier.name for earlier in affected}):
+            affected.append(dependent)
     begun = _mark(out, stage, "begun")
-    paths = [_mark(out, one, state) for one in affected for state in ("done", "begun")]
+    paths = [_mark(out, stage_begun, state) for stage_begun in affected for state in ("done", "begun")]
     marks = {path: path.read_bytes() for path in paths if path.is_file()}
     if stage.work is None:
         _remove(marks)

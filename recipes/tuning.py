@@ -89,10 +89,10 @@ def choose(
     for _ in range(ROUNDS):
         for name, values in grid.values.items():
             steps = {value: abs(values.index(value) - values.index(grid.start[name])) for value in values}
-            found = {value: attempt({**best, name: value}) for value in values}
+            outcomes = {value: attempt({**best, name: value}) for value in values}
             costs = {
                 value: (outcome.unfinished, outcome.score.num_errors + steps[value], steps[value])
-                for value, outcome in found.items()
+                for value, outcome in outcomes.items()
             }
             best[name] = min(values, key=costs.__getitem__)
     widest = attempt(best)

@@ -15,8 +15,9 @@ from acoustic.actions.write import refuse_inputs
 from acoustic.engine.inputs import check_inputs, check_vocabularies
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
+from acoustic.nodes.base import CROSS_ENTROPY
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
-from acoustic.training.evaluation import PERPLEXITY_OF, result_line, sum_figures
+from acoustic.training.evaluation import result_line, sum_figures
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -215,7 +216,7 @@ class TestEncoderDecoder(Action):
             engine = make_engine(network, names)
             check_inputs(engine, pairs, "encoderReader and decoderReader")
             totals = sum_figures(engine, pairs.minibatches(0, self.settings.minibatch_size[0]), names)
-            perplexities = [name for name in names if network[name].type_name in PERPLEXITY_OF]
+            perplexities = [name for name in names if network[name].has(CROSS_ENTROPY)]
             log(f"Final Results: {result_line(0, totals, perplexities)}")
 
     def _compare(

@@ -6,7 +6,8 @@ Source: CNTK book 2.7 and 3.5.11; the names are those of CNTK in 2015.
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
 from acoustic.network.network import Network
-from acoustic.training.evaluation import PERPLEXITY_OF, perplexity
+from acoustic.nodes.base import CROSS_ENTROPY
+from acoustic.training.evaluation import perplexity
 from readers.common.report import Log, Progress
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
@@ -56,7 +57,7 @@ class TrainEncoderDecoder(Train):
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         parts = []
         for title, figures in (("[Training]", row["training"]), ("[Validate]", row.get("validation", {}))):
-            values = [value for name, value in figures.items() if network[name].type_name in PERPLEXITY_OF]
+            values = [value for name, value in figures.items() if network[name].has(CROSS_ENTROPY)]
             parts += [f"{title} perplexity = {perplexity(value):.6g}" for value in values]
         if parts:
             log(f"Finished Epoch[{row['epoch']:2d} of {self.training.max_epochs}]: {'; '.join(parts)}")

@@ -8,7 +8,7 @@ from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
-from readers.errors import ConfigError, FormatError
+from readers.errors import ConfigError
 from readers.minibatches.base import reader_report
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet
@@ -47,11 +47,8 @@ class MakeExamples(Action):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.settings.make_mode and _is_complete(self.model_path):
-            examples = ExampleSet(self.model_path)
-            examples.close()
-            log(
-                f"{self.model_path}: {examples.total} examples exist: nothing to do; makeMode=false creates them again."
-            )
+            count = ExampleSet(self.model_path).total
+            log(f"{self.model_path}: {count} examples exist: nothing to do; makeMode=false creates them again.")
             return RunReport("utterances")
         with self.open_reader("reader", log, progress, order="None") as reader:
             if reader.in_sequence:
@@ -80,8 +77,5 @@ def _is_complete(path: Path) -> bool:
     first = archive_path(path, 1)
     if not first.exists():
         return False
-    try:
-        archives = ExampleArchive(first).described.archives
-    except FormatError:  # of an earlier version, or damaged
-        return False
+    archives = ExampleArchive(first).described.archives
     return all(archive_path(path, number).exists() for number in range(1, archives + 1))

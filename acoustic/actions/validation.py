@@ -17,6 +17,7 @@ from acoustic.actions.write import spelling
 from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import SOCKET
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -190,7 +191,7 @@ class Validation:
         try:
             roots = action.roots(network)
             order = forward_order([network[name] for name in roots])
-            order += forward_order([node.operands[0] for node in order if node.is_socket])
+            order += forward_order([node.operands[0] for node in order if node.has(SOCKET)])
             inputs = [node.name for node in order if node.is_input]
         except ArgonautError as fault:
             self.findings.add(fault)

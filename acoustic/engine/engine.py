@@ -5,20 +5,18 @@ their values are stored.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.engine.execution.branch_scheduler import Schedule
 from acoustic.engine.execution.gradient_sink import GradientSink, sink_of
 from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.program import Program
 from acoustic.engine.planning.execution_graph import build_graph
-from acoustic.engine.planning.pass_plan import MatrixKey, lay_out
+from acoustic.engine.planning.pass_plan import gradient_of, lay_out, value_of
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Shape
@@ -76,25 +74,22 @@ class Engine:
         threads: int | None = None,
     ) -> None:
         self.options = options or EngineOptions.default()
-        branches = self.options.branches
         self.network, self.backend = network, network.backend
         self.roots = list(dict.fromkeys(network[name].name for name in roots))
-        self.sharing = self.options.buffer_sharing and not branches  # lifetimes follow from a fixed order
         self.graph = build_graph(network, self.roots, self.options)
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
-        self.max_workers = 1 if branches or not self.graph.splits_frames() else num_threads
+        self.max_workers = num_threads if self.graph.splits_frames() else 1
         # If the frames cannot be divided among the threads, large products are.
-        divides_products = not branches and self.max_workers < num_threads
+        divides_products = self.max_workers < num_threads
         kernels = self.backend.kernels_with(self.backend.team) if divides_products else self.backend.kernels
         self._blas = one_blas_thread if divides_products else nullcontext()
         self._feed = Feed(network, self.graph, self.roots, kernels)
         self.inputs = self._feed.names
         self._criterion = self.default_criterion()
-        self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if branches else None
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
-        self._memory = EngineMemory(self.backend, self.graph, kernels)
-        self._owner: dict[int, MatrixKey] = {}  # the matrix that each slab holds now
-        self._program: Program | None = None
+        self._memory = EngineMemory(self.backend)
+        self._owner: dict[int, Hashable] = {}  # the matrix that each slab holds now
+        self._program: Program | None = None  # of the last pass, unless that failed
         self._differentiable: str | None = None  # the criterion whose backward may follow
 
     # ---- construction
@@ -126,7 +121,7 @@ class Engine:
         layout: "SequenceLayout | None" = None,
         first_column: int = 0,
     ) -> None:
-        """Evaluate the roots. Values that depend on nothing new are not computed again.
+        """Evaluate the roots. What depends on no input is computed again only if a stored value has changed.
 
         Parameters
         ----------
@@ -161,45 +156,16 @@ class Engine:
             raise ModelError(f"roots {', '.join(self.roots)}: none is a criterion; expected one for a training pass")
         self._differentiable = None
         self._feed.begin(matrices or {}, training, dropout_rate, seed, layout, first_column)
+        before, self._program = self._program, None
         program = self._program_for(criterion)
         try:
             with self._blas:
                 program.begin()
-                self._evaluate(program)
+                program.forward(self._feed.is_changed or program is not before)
         except BaseException:
-            self._owner.clear()  # the contents of the slabs are unknown
             self._feed.sequences.forget()
             raise
-        self._differentiable = criterion
-
-    def _evaluate(self, program: Program) -> None:
-        """Compute the values that are out of date."""
-        if not program.alone and self._feed.all_new:
-            together = program.together  # every input is new, as in training
-            self._owner.update(program.owners_after_forward)
-        else:
-            together = self._forward_alone(program)
-        if together and self._executor is not None:
-            self._forward_branches(program, together, self._executor)
-        elif together:
-            program.forward(together)
-        self._feed.computed(together)
-
-    def _forward_alone(self, program: Program) -> list[str]:
-        """Compute the nodes due that depend on no input; return the names of the other nodes that are due."""
-        due = program.due(self._feed.time, self._owner)
-        for name in due:
-            if name in program.alone:
-                program.alone[name].run()
-                self._feed.computed([name])
-            self._owner.update(program.writes(name))
-        return [name for name in due if name not in program.alone]
-
-    def _forward_branches(self, program: Program, names: list[str], executor: Executor) -> None:
-        """Compute independent branches at the same time (Algorithm 2.3)."""
-        operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
-        with one_blas_thread:
-            Schedule(names, operands, lambda name: program.shared[name][0].run(), executor).run()
+        self._program, self._owner, self._differentiable = program, program.layout.after_forward, criterion
 
     # ---- backward
 
@@ -231,7 +197,7 @@ class Engine:
                 " expected forward(..., training=True) for it just before"
             )
         self._differentiable = None  # gradients overwrite values, so that backward cannot run twice
-        self._owner.update(program.owners_after_backward)
+        self._owner = program.layout.after_backward
         sequences = self._feed.run.sequences
         with self._blas:
             program.backward(sink_of(on_gradient), None if sequences is None else sequences.idle)
@@ -256,8 +222,8 @@ class Engine:
         ModelError
             If the parameter has no gradient in this engine.
         """
-        if name in self._memory.gradients:
-            return self._memory.gradients[name]
+        if gradient_of(name) in self._memory.own:
+            return self._memory.own[gradient_of(name)]
         raise ModelError(f"node {name!r}: has no gradient here; expected a parameter that needs one")
 
     def value(self, name: str) -> Any:
@@ -274,8 +240,10 @@ class Engine:
         if node.is_stored and node.value is not None:
             return node.value
         program = self._program
-        if program is not None and name in self._feed.time and program.holds(self._owner, name):
-            return program.values[name]
+        if program is not None and name in program.values:
+            slab = program.slab_of.get(value_of(name))
+            if slab is None or self._owner.get(slab) == value_of(name):
+                return program.values[name]
         raise ModelError(f"{node.where}: its value is not kept; expected one of the roots {', '.join(self.roots)}")
 
     def reorder(self, slots: Sequence[int]) -> None:
@@ -298,7 +266,7 @@ class Engine:
 
     def allocated(self) -> int:
         """Return the bytes of the buffers whose size depends on the number of columns."""
-        return self._memory.allocated()
+        return sum(slab.nbytes for slab in self._memory.slabs)
 
     # ---- memory
 
@@ -312,17 +280,14 @@ class Engine:
             if criterion is not None and node is None:
                 raise ModelError(f"criterion {criterion!r}: is not below the roots {', '.join(self.roots)}")
             num_workers = max(1, min(self.max_workers, (columns or 0) // MIN_COLUMNS))
-            layout = lay_out(self.graph, self.roots, columns, node, self.sharing, num_workers > 1)
+            sharing = self.options.buffer_sharing
+            layout = lay_out(self.graph, self.roots, columns, node, sharing, num_workers > 1)
             if self._memory.grow(layout.plan.sizes):  # views of the old memory are invalid
                 self._programs.clear()
-                self._program = None
             program = self._programs[key] = Program(
                 self._memory, layout, columns, criterion, num_workers, self._feed, self.options
             )
             if len(self._programs) > LAYOUTS_KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
-        if program is not self._program:
-            self._owner.clear()  # the slabs hold matrices of another program
-            self._program = program
         return program

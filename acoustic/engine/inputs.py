@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import SUPERVISED
 from acoustic.nodes.crf import PathNode
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
@@ -64,7 +65,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
 def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
     """Raise ModelError if a criterion of whole sequences gets single frames, pieces, or nothing to compare with."""
     order = forward_order([engine.network[name] for name in engine.roots])
-    criterion = next((node for node in order if node.needs_supervision), None)
+    criterion = next((node for node in order if node.has(SUPERVISED)), None)
     if criterion is None:
         return
     if getattr(reader, "in_sequence", None) is False:

@@ -14,7 +14,7 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.planning.pair_links import GradientReturn, Socket
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import SOCKET, Node, Shape
 from readers.errors import ModelError
 from readers.minibatches.sequence_pairs import PairLayout
 
@@ -43,7 +43,7 @@ def make_engine(network: Network, roots: Sequence[str], **settings: Any) -> "Eng
         See Engine and PairEngine.
     """
     order = forward_order([network[name] for name in roots])
-    kind = PairEngine if any(node.is_socket for node in order) else Engine
+    kind = PairEngine if any(node.has(SOCKET) for node in order) else Engine
     return kind(network, roots, **settings)
 
 
@@ -53,7 +53,7 @@ def encoder_of(network: Network, sources: Sequence[Node], learns: bool) -> tuple
     Raises ModelError for a PairNetwork in that part.
     """
     order = forward_order(sources)
-    socket = next((node for node in order if node.is_socket), None)
+    socket = next((node for node in order if node.has(SOCKET)), None)
     if socket is not None:
         raise ModelError(
             f"{socket.where}: in the encoder of another PairNetwork; expected two networks, not a longer chain"

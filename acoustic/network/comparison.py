@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.nodes.base import Node
@@ -39,18 +40,18 @@ def _node_differences(described: Network, node: Node, trained: Network, other: N
     shapes = described.shapes.get(name), trained.shapes.get(name)
     if node.is_stored and shapes[0] != shapes[1]:
         return [f"{name} is {shapes[0]}, was {shapes[1]}"]
-    operands, before = ([operand.name if operand else "-" for operand in version.operands] for version in (node, other))
-    if operands != before:
-        return [f"{name} has operands {', '.join(operands)}, had {', '.join(before)}"]
-    before = _options(other)
+    operands, old = ([operand.name if operand else "-" for operand in version.operands] for version in (node, other))
+    if operands != old:
+        return [f"{name} has operands {', '.join(operands)}, had {', '.join(old)}"]
+    trained_options = _options(other)
     return [
-        f"{name}: {option} is {json.dumps(value)}, was {json.dumps(before.get(option))}"
+        f"{name}: {option} is {json.dumps(value)}, was {json.dumps(trained_options.get(option))}"
         for option, value in _options(node).items()
-        if option not in ("rows", "cols") and json.dumps(value) != json.dumps(before.get(option))
+        if option not in ("rows", "cols") and json.dumps(value) != json.dumps(trained_options.get(option))
     ]
 
 
-def _options(node: Node) -> dict:
+def _options(node: Node) -> dict[str, Any]:
     """Return the options that matter once the network has learned."""
     ignored = INITIALISATION_OPTIONS if node.is_stored else ()
     return {option: value for option, value in node.settings.items() if option not in ignored}

@@ -110,7 +110,8 @@ def remove(network: Network, names: Iterable[str]) -> None:
         name: vocabulary for name, vocabulary in network.vocabularies.items() if name in network.nodes
     }
     for node in network.nodes.values():
-        node.operands = [None if id(operand) in marked else operand for operand in node.operands]
+        operands: list[Any] = [None if id(operand) in marked else operand for operand in node.operands]
+        node.operands = operands
     for listed in network.special().values():
         listed[:] = [name for name in listed if name in network.nodes]
 
@@ -231,7 +232,7 @@ def copy_nodes(
     # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, operand_names in zip(names, old_operands, links):
-        existing = (operands or []) + [None] * len(operand_names)
+        existing: list[Any] = [*(operands or []), *[None] * len(operand_names)]
         target[new].operands = [
             target[copied[name]] if name in copied else existing[k] for k, name in enumerate(operand_names)
         ]

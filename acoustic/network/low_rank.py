@@ -115,7 +115,8 @@ def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> D
         listed[:] = [product(None).name if name == node.name else name for name in listed]
     editing.remove(network, [node.name])
     total = singular.sum()
-    return Decomposition(node.name, *matrix.shape, rank, singular[:rank].sum() / total if total else 1.0)
+    rows, cols = matrix.shape
+    return Decomposition(node.name, rows, cols, rank, singular[:rank].sum() / total if total else 1.0)
 
 
 def _parameter(network: Network, node: Node, suffix: str, matrix: np.ndarray) -> Node:

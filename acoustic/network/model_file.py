@@ -24,7 +24,7 @@ import numpy as np
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.registry import node_class
 from readers.common.file_part import FilePart
 from readers.common.files import write_content
@@ -98,7 +98,7 @@ def save_model(network: Network, path: str | Path) -> None:
 def model_bytes(network: Network) -> bytes:
     """Return the content of the file that `save_model` writes."""
     network.validate()
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "name": node.name,
             "type": node.type_name,
@@ -184,7 +184,7 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
     for entry in _list(metadata, "nodes"):
         name, type_name, operands, options = _node_entry(entry)
         existing = [operand if operand in network.nodes else None for operand in operands]
-        loops = None in existing and node_class(type_name).is_delay
+        loops = None in existing and DELAY in node_class(type_name).properties
         node = network.add_node(type_name, name, existing if loops else operands, options)
         if loops:
             later.append((node, operands))
@@ -221,9 +221,12 @@ def _node_entry(entry: Any) -> tuple[str, str, list[str], dict[str, Any]]:
     type_name = entry.get("type")
     operands = entry.get("operands")
     options = entry.get("options")
-    sound = isinstance(name, str) and isinstance(type_name, str)
-    sound = sound and isinstance(operands, list) and all(isinstance(operand, str) for operand in operands)
-    sound = sound and isinstance(options, dict)
-    if not sound:
-        raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
-    return name, type_name, operands, options
+    if (
+        isinstance(name, str)
+        and isinstance(type_name, str)
+        and isinstance(operands, list)
+        and all(isinstance(operand, str) for operand in operands)
+        and isinstance(options, dict)
+    ):
+        return name, type_name, operands, options
+    raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")

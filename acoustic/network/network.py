@@ -9,7 +9,8 @@ import numpy as np
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
+from acoustic.nodes.leaves import StoredNode
 from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
 from readers.config.feature_record import FeatureRecord
@@ -110,7 +111,7 @@ class Network:
 
     def initialise(self, node: Node) -> None:
         """Give a parameter or constant its initial value; other nodes have none. Raises ModelError."""
-        if node.is_stored and not node.is_precomputed:
+        if isinstance(node, StoredNode) and not node.is_precomputed:
             self.check_size(node)
             node.value = self._converted(node, np.asfortranarray(node.initial_value(self._generator(node))))
 
@@ -128,6 +129,7 @@ class Network:
     def check_size(self, node: Node) -> None:
         """Raise ShapeError if the size of a parameter or constant is still open, ModelError if it is too large."""
         rows, cols = self.shapes[node.name]
+        assert isinstance(cols, int)  # parameters and constants have no frames
         if 0 in (rows, cols):
             raise ShapeError(
                 f"{node.where}: shape {rows}x{cols}; expected {_AT_LEAST_ONE}, or a node that settles them"
@@ -166,7 +168,7 @@ class Network:
         """
         if name in self.nodes:
             raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
-        nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
+        nodes: list[Any] = [self[operand] if isinstance(operand, str) else operand for operand in operands]
         for operand in nodes:
             if operand is not None and self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
@@ -218,7 +220,7 @@ class Network:
         if one_per_frame and shape.cols is not None:
             raise node.shape_error([shape], "one column per frame")
         fewest = 0 if _may_be_open(node) else 1
-        if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
+        if shape.rows < fewest or (isinstance(shape.cols, int) and shape.cols < fewest):
             raise ShapeError(f"{node.where}: shape {shape}; expected {_AT_LEAST_ONE}")
         return shape
 
@@ -275,7 +277,7 @@ class Network:
 
     def delays(self) -> list[Node]:
         """Return the nodes that use other frames of a sequence; a network that has any is recurrent."""
-        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
+        return [node for node in self.nodes.values() if node.has(DELAY) or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
         """Return the lists of nodes with a special role by list name."""

@@ -6,7 +6,7 @@ deeper than Python's recursion limit.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import SOCKET, Node
 from readers.errors import ModelError
 
 Children = Callable[[Node], Sequence[Node]]
@@ -14,7 +14,7 @@ Children = Callable[[Node], Sequence[Node]]
 
 def computed_operands(node: Node) -> Sequence[Node]:
     """Return the operands that a pass evaluates before `node`: none for leaves and for sockets (PairNetwork)."""
-    return () if node.is_leaf or node.is_socket else node.operands
+    return () if node.is_leaf or node.has(SOCKET) else node.operands
 
 
 def forward_order(roots: Iterable[Node], children: Children = computed_operands) -> list[Node]:

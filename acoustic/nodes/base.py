@@ -17,6 +17,14 @@ from readers.errors import ModelError, ShapeError
 VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
+# Properties of node types.
+RANDOM = "random"  # the value depends on Run: random numbers, training or not
+DELAY = "delay"  # may be created before its operand: see `Node.delay`
+SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
+SUPERVISED = "supervised"  # reads the lattices or graphs that a layout carries
+CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
+RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
+
 
 @dataclass
 class Run:
@@ -48,7 +56,8 @@ class Run:
     matmul: Callable[..., None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.xp, self.kernels = self.backend.xp, self.kernels or self.backend.kernels
+        self.xp = self.backend.xp
+        self.kernels = self.kernels or self.backend.kernels
         self.matmul = self.kernels.matmul
 
 
@@ -88,12 +97,9 @@ class Node:
     is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
-    reads_run: ClassVar[bool] = False  #: the value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
-    is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
-    needs_supervision: ClassVar[bool] = False  #: reads the lattices or graphs that a layout carries
-    is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
+    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see above
 
     def __init__(
         self,
@@ -111,7 +117,8 @@ class Node:
         self.version = 0  # increases whenever the stored value changes
 
     def _check_number_of_operands(self) -> None:
-        count, names = len(self.operands), self.operand_names
+        count = len(self.operands)
+        names = self.operand_names
         if count == len(names) or (self.variadic and count > len(names)):
             return
         expected = f"at least {len(names)}" if self.variadic else f"{len(names)}"
@@ -125,13 +132,13 @@ class Node:
                 raise ModelError(f"{self.where}: input {k} ({name}) is not connected; expected a node there")
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
+        option_of_name = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
         checked = {}
         for name, value in settings.items():
-            if name.lower() not in known:
+            if name.lower() not in option_of_name:
                 hint = name_hint(name, [option.name for option in self.options])
                 raise ModelError(f"{self.where}: unknown option {name!r}; {hint}")
-            option = known[name.lower()]
+            option = option_of_name[name.lower()]
             checked[option.name] = option.convert(value, self.where)
         for option in self.options:
             if checked.setdefault(option.name, option.default) is REQUIRED:
@@ -172,6 +179,10 @@ class Node:
         if self.variadic:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
+
+    def has(self, name: str) -> bool:
+        """Return whether the type has a property."""
+        return name in self.properties
 
     @property
     def keeps_statistics(self) -> bool:
@@ -220,8 +231,8 @@ class Node:
         """
         roles = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
         operands = zip(roles, self.operands, shapes)
-        found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
-        return ShapeError(f"{self.where}: {found}; expected {expected}")
+        operands_text = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
+        return ShapeError(f"{self.where}: {operands_text}; expected {expected}")
 
     # With Any for keywords, too, overrides may name the operands and buffers that they take.
     def infer_shape(self, *shapes: Any, **_: Any) -> Shape:
@@ -379,11 +390,12 @@ def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]
     """
 
     def register(node_class: type[Node]) -> type[Node]:
-        for known in (name, *aliases):
-            if known.lower() in REGISTRY:
-                raise ValueError(f"node type {known!r} is already {REGISTRY[known.lower()].__name__}")
-        REGISTRY.update((known.lower(), node_class) for known in (name, *aliases))
-        node_class.type_name, node_class.aliases = name, aliases
+        for node_name in (name, *aliases):
+            if node_name.lower() in REGISTRY:
+                raise ValueError(f"node type {node_name!r} is already {REGISTRY[node_name.lower()].__name__}")
+        REGISTRY.update((node_name.lower(), node_class) for node_name in (name, *aliases))
+        node_class.type_name = name
+        node_class.aliases = aliases
         return node_class
 
     return register

@@ -9,7 +9,7 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import WORK, Node, Run, register_node
+from acoustic.nodes.base import RANDOM, WORK, Node, Run, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -69,7 +69,7 @@ class BatchNormalization(Node):
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
-    reads_run = True
+    properties = frozenset({RANDOM})
     channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:

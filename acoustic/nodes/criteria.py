@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import WORK, Node, Run, register_node
+from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, Run, register_node
 from readers.minibatches.indicators import Indicators
 
 
@@ -84,6 +84,7 @@ class CrossEntropy(CriterionNode):
     CNTK book, eq. 2.117 to 2.120.
     """
 
+    properties = frozenset({CROSS_ENTROPY})
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
@@ -138,6 +139,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
     CNTK book, eq. 2.125 to 2.129; eq. 2.127 lacks the minus of 2.118.
     """
 
+    properties = frozenset({CROSS_ENTROPY})
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import DELAY, Node, Run, register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
@@ -29,7 +29,7 @@ class DelayNode(Node):
         Option("timeStep", int, 1, aliases=("delayTime",)),
         Option("defaultHiddenActivity", float, 0.1, aliases=("defaultPastValue",)),
     )
-    is_delay = True
+    properties = frozenset({DELAY})
     sign = 1
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.nodes.base import LinearNode, Run, register_node
+from acoustic.nodes.base import RANDOM, LinearNode, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 
@@ -26,7 +26,7 @@ class Dropout(LinearNode, ElementwiseNode):
 
     onnx_operator = "Identity"
     backward_reads = ((),)
-    reads_run = True
+    properties = frozenset({RANDOM})
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         self._mask(run, x, out)

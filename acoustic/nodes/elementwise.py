@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import VALUE, LinearNode, Node, Run, register_node
+from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, Run, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -63,6 +63,7 @@ class Sigmoid(ElementwiseNode):
     """
 
     onnx_operator = "Sigmoid"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -88,6 +89,7 @@ class Tanh(ElementwiseNode):
     """
 
     onnx_operator = "Tanh"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -113,6 +115,7 @@ class RectifiedLinear(ElementwiseNode):
     """
 
     onnx_operator = "Relu"
+    properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:

@@ -6,45 +6,33 @@ added: this saves setting gradients to zero and reading them back.
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.runtime.thread_team import share_of
 
 
+@dataclass
 class GradientRoute:
-    """How a parameter's gradient leaves the step that computes all of it.
-
-    The defaults leave it in its matrix. A subclass sets one of the flags and overrides the method of that name.
+    """How a parameter's gradient leaves the step that computes all of it: in its matrix, or by one of these functions.
 
     Attributes
     ----------
-    takes_factors : bool
-        The route takes the two factors of a product over the frames, instead of the product.
-    takes_columns : bool
-        It takes the columns that are not zero, instead of the matrix.
-    takes_parts : bool
-        It takes some columns of the complete gradient at a time, from any thread.
+    factors : callable, optional
+        ``factors(kernels, a, b)`` takes a (rows, frames) and b (cols, frames) of the gradient a b', instead of the
+        product; kernels: through which calls are made.
+    columns : callable, optional
+        ``columns(columns, fill)`` takes the columns (n,) that are not zero; fill(part) lends the gradient of
+        columns[part].
+    parts : callable, optional
+        ``parts(columns)`` returns the operations that take some columns of the matrix. They run when these are complete
+        and nothing reads those of the parameter any more.
     """
 
-    takes_factors: bool = False
-    takes_columns: bool = False
-    takes_parts: bool = False
-
-    def factors(self, kernels: Any, a: Any, b: Any) -> None:
-        """Take a (rows, frames) and b (cols, frames) of the gradient a b'; kernels: through which calls are made."""
-        raise NotImplementedError
-
-    def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
-        """Take the columns (n,), all others being zero; fill(part) lends the gradient of columns[part]."""
-        raise NotImplementedError
-
-    def operations(self, columns: slice) -> list[Any]:
-        """Return the operations that take some columns of the matrix.
-
-        They run when these are complete and nothing reads those of the parameter any more.
-        """
-        raise NotImplementedError
+    factors: Callable[[Any, Any, Any], None] | None = None
+    columns: Callable[[Any, Callable[[slice], Any]], None] | None = None
+    parts: Callable[[slice], list[Any]] | None = None
 
 
 IN_MATRIX = GradientRoute()
@@ -68,10 +56,7 @@ class GradientTargets:
         Rows of every operand, needed or not; by default every operand has a target.
     kernels : optional
         The kernels that write; by default those of the backend.
-
-    Attributes
-    ----------
-    routes : dict
+    routes : dict, optional
         The routes of the operands whose gradient does not stay in its matrix.
     """
 
@@ -84,6 +69,7 @@ class GradientTargets:
         share: tuple[int, int] | None = None,
         rows: Sequence[int] | None = None,
         kernels: Any = None,
+        routes: dict[int, GradientRoute] | None = None,
     ) -> None:
         self.backend, self.xp, self.kernels = backend, backend.xp, kernels or backend.kernels
         self.targets = targets
@@ -92,7 +78,7 @@ class GradientTargets:
         # One flag per distinct buffer: an operand may occur twice, and then only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
-        self.routes: dict[int, GradientRoute] = {}
+        self.routes = routes or {}
         self.reset()
 
     def through(self, kernels: Any) -> "GradientTargets":
@@ -141,8 +127,9 @@ class GradientTargets:
         out = self.targets[k]
         if out is None:
             return
-        if self.route(k).takes_factors:
-            self.routes[k].factors(self.kernels, a, b.T)
+        factors = self.route(k).factors
+        if factors is not None:
+            factors(self.kernels, a, b.T)
             return
         keep = self.keep(k)
         if self.share is not None:
@@ -168,8 +155,9 @@ class GradientTargets:
             return block
 
         fresh = self.take_fresh(k)
-        if self.route(k).takes_columns:
-            self.routes[k].columns(columns, fill)
+        take_columns = self.route(k).columns
+        if take_columns is not None:
+            take_columns(columns, fill)
             return
         mine = self.columns(k)
         if fresh:

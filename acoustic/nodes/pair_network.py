@@ -1,7 +1,7 @@
 """PairNetwork: the connection through which one network reads values of another (CNTK book 2.7.1)."""
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, register_node
+from acoustic.nodes.base import SOCKET, Node, register_node
 from acoustic.nodes.option import Option
 
 FIRST, LAST, ALL = "first", "last", "all"
@@ -35,7 +35,7 @@ class PairNetwork(Node):
         Option("steps", str, FIRST, choices=(FIRST, ALL)),
         Option("frame", str, LAST, choices=(LAST, FIRST)),
     )
-    is_socket = True
+    properties = frozenset({SOCKET})
 
     def infer_shape(self, m: Shape) -> Shape:
         if not m.has_frames:

@@ -13,7 +13,8 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run
+from acoustic.nodes.base import RANDOM, Node, Run
+from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
@@ -97,7 +98,7 @@ class Loop(Node):
         self.framed = [shapes[name].has_frames for name in outside]
         self.delays = [member for member in self.members if member.node.delay]
         self.computed = [member for member in self.members if not member.node.delay]
-        self.reads_run = any(member.node.reads_run for member in self.members)
+        self._is_random = any(member.node.has(RANDOM) for member in self.members)
         self._reads = self._outside_reads()
         self.compiled = None
         if backend is not None:
@@ -167,12 +168,8 @@ class Loop(Node):
     # ---- forward
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
-        sequences = self._sequences(run)
+        sequences = self.sequences(run)
         self._received.clear()
-        if self.compiled is not None:
-            versions = [node.version if node.is_stored else None for node in self.operands]
-            self.compiled.forward(run, inputs, versions, sequences)
-            return
         self._allocate(run, sequences)
         bound = self._bound_forward(inputs, sequences)
         readers = self._readers(run, sequences)
@@ -192,15 +189,18 @@ class Loop(Node):
     def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
-    def _sequences(self, run: Run) -> Sequences:
-        return self.delays[0].node.sequences(run)
+    def sequences(self, run: Run) -> Sequences:
+        """The sequences of a pass. Raises ModelError without them."""
+        delay = self.delays[0].node
+        assert isinstance(delay, DelayNode)
+        return delay.sequences(run)
 
     def _time(self, sequences: Sequences) -> range:
         steps = range(sequences.num_steps)
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
     def _run_of(self, run: Run, t: int, sequences: Sequences) -> Run:
-        return replace(run, first_column=t * sequences.num_slots) if self.reads_run and t else run
+        return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
 
     def _allocate(self, run: Run, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""
@@ -246,11 +246,7 @@ class Loop(Node):
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        sequences = self._sequences(run)
-        if self.compiled is not None:
-            self.compiled.backward(run, inputs, sequences, self._received, grads)
-            self._received.clear()
-            return
+        sequences = self.sequences(run)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
@@ -348,14 +344,15 @@ class LoopOutput(Node):
 
     def __init__(self, loop: Loop, name: str) -> None:
         super().__init__(name, [loop])
+        self.loop = loop
         self.position = loop.inside[name]
 
     def infer_shape(self, loop: Shape) -> Shape:
-        return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
+        return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        out[...] = self.operands[0].value_of(self.position)
+        out[...] = self.loop.value_of(self.position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        self.operands[0].receive(self.name, grad)
+        self.loop.receive(self.name, grad)
         grads.add(0, lambda out: out.fill(0))

@@ -270,7 +270,7 @@ class _Planner:
             p for p in self.computed if not self._is_product(p) and p not in self.inner_sums and p not in self.home
         ]
         while remaining or products:
-            operations: list[Segment] = []
+            operations: list[Operation] = []
             waiting = []
             before = len(remaining)
             for position in remaining:  # operands come before users
@@ -282,7 +282,7 @@ class _Planner:
             if operations:
                 plan.segments.append(operations)
             remaining = waiting
-            groups = {}
+            groups: dict[Place, list[Product]] = {}
             for position in products:
                 (_, parameter), operand = self.operands[position]
                 if operand[1] in done:
@@ -301,7 +301,7 @@ class _Planner:
         """The values that a node needs."""
         if position not in self.terms:
             return list(self.operands[position])
-        sources = []
+        sources: list[Place] = []
         for operand, _ in self.terms[position]:
             part = operand[0] and operand[1] in self.home and not self._is_product(operand[1])
             sources += self.operands[operand[1]] if part else [operand]

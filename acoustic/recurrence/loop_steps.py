@@ -30,7 +30,9 @@ class DelayReader:
         self.all, self.any = (flags.tolist() for flags in (self.usable.all(axis=1), self.usable.any(axis=1)))
         self.default = member.node.settings["defaultHiddenActivity"]
         rows = member.shape.rows
-        self.before = sequences.held(self.node.name, rows, self.delay, member.value) if self.delay > 0 else None
+        self.before: Any = None
+        if self.delay > 0:
+            self.before = sequences.held(self.node.name, rows, self.delay, member.value)
 
     def read(self, t: int) -> None:
         """Compute the delay's value of step t."""

@@ -33,7 +33,7 @@ class Tables:
     def forward(self) -> Table:
         """The tables of the forward pass."""
         segments = []
-        operations = []
+        operations: list[tuple[int, ...]] = []
         for segment in self.plan.segments:
             if isinstance(segment[0], Product):
                 first = self._position[segment[0].position]
@@ -56,7 +56,7 @@ class Tables:
         """The tables of the backward pass; touched: nodes whose gradient is not empty when a step begins."""
         written_rows = {self.plan.rows[position] for position in touched}
         segments = []
-        operations = []
+        operations: list[tuple[int, ...]] = []
         keeps = {}
         for segment in reversed(self.plan.segments):
             if isinstance(segment[0], Product):
@@ -123,5 +123,5 @@ class Tables:
         return _table([(self.plan.rows[at], self.plan.loop.shapes[at].rows) for at in positions], 2)
 
 
-def _table(rows: Sequence[tuple], width: int) -> np.ndarray:
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> np.ndarray:
     return np.array(rows, np.int64).reshape(len(rows), width)

@@ -5,6 +5,9 @@ column, with zeros below the last row. For every four columns of the second oper
 to end while the results stay in registers. The result of a column does not depend on the other columns.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 from llvmlite import ir
 from numba import float32, int64, types
 from numba.core import cgutils
@@ -13,6 +16,7 @@ from numba.extending import intrinsic
 
 from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.pointers import frames
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
@@ -32,7 +36,9 @@ _NUMBERS = ir.VectorType(_SHORT, LANES)
 
 
 @intrinsic(prefer_literal=True)
-def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep):
+def multiply_tile(
+    typing_context: Any, registers: Any, columns: Any, rows: Any, panel: Any, k: Any, b: Any, c: Any, keep: Any
+) -> tuple[Any, Any]:
     """c = panel b + keep c, for literal registers of rows and columns.
 
     rows: of c; panel: its address; b, c: address, and bytes from one column to the next.
@@ -42,7 +48,7 @@ def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep
         registers, columns, types.int64, types.int64, types.int64, matrix_type, matrix_type, types.boolean
     )
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, _, rows, panel, k, *matrices, keep = arguments
         (b, ldb), (c, ldc) = ([builder.extract_value(matrix, part) for part in range(2)] for matrix in matrices)
         high, wide = (kind.literal_value for kind in signature.args[:2])
@@ -64,7 +70,7 @@ def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep
 class _Tile:
     """Emits code for a tile of a product, `high` registers by `wide` columns, whose sums begin at zero."""
 
-    def __init__(self, builder, high, wide):
+    def __init__(self, builder: Any, high: int, wide: int) -> None:
         self.builder = builder
         self.high = high
         self.wide = wide
@@ -73,16 +79,16 @@ class _Tile:
             for register in column:
                 builder.store(ir.Constant(_REGISTER, [0.0] * LANES), register)
 
-    def at(self, kind, base, *steps):
+    def at(self, kind: Any, base: Any, *steps: Any) -> Any:
         """A pointer to a kind at an address plus steps of (count, bytes)."""
         for count, size in steps:
             base = self.builder.add(base, self.builder.mul(count, size))
         return self.builder.inttoptr(base, kind.as_pointer())
 
-    def load(self, kind, *place):
+    def load(self, kind: Any, *place: Any) -> Any:
         return self.builder.load(self.at(kind, *place), align=NUMBER_BYTES)
 
-    def add_products(self, panel, k, b, ldb):
+    def add_products(self, panel: Any, k: Any, b: Any, ldb: Any) -> None:
         """sums += panel b."""
         builder = self.builder
         empty = ir.Constant(_REGISTER, ir.Undefined)
@@ -102,17 +108,17 @@ class _Tile:
                 for piece, register in zip(pieces, column):
                     builder.store(builder.call(add, [piece, factor, builder.load(register)]), register)
 
-    def take(self, c, ldc):
+    def take(self, c: Any, ldc: Any) -> None:
         """sums = c."""
         for register, out in self._whole_places(c, ldc):
             self.builder.store(self.builder.load(out, align=NUMBER_BYTES), register)
 
-    def put(self, c, ldc):
+    def put(self, c: Any, ldc: Any) -> None:
         """c = sums."""
         for register, out in self._whole_places(c, ldc):
             self.builder.store(self.builder.load(register), out, align=NUMBER_BYTES)
 
-    def put_rows(self, c, ldc, keep, rows):
+    def put_rows(self, c: Any, ldc: Any, keep: Any, rows: Any) -> None:
         """c = sums + keep c for the first rows, one by one."""
         builder = self.builder
         memory = cgutils.alloca_once(builder, ir.ArrayType(_REGISTER, self.wide * self.high))
@@ -128,29 +134,29 @@ class _Tile:
                 previous = builder.select(keep, builder.load(out, align=NUMBER_BYTES), ir.Constant(_REAL, 0.0))
                 builder.store(builder.fadd(total, previous), out, align=NUMBER_BYTES)
 
-    def _whole_places(self, c, ldc):
+    def _whole_places(self, c: Any, ldc: Any) -> Iterator[tuple[Any, Any]]:
         """For every register of the sums, its place and that of the result."""
         for number, column in enumerate(self.sums):
             for row, register in enumerate(column):
                 yield register, self.at(_REGISTER, c, (_number(number), ldc), (_number(row), _number(REGISTER_BYTES)))
 
 
-def _number(value):
+def _number(value: int) -> Any:
     return ir.Constant(_LONG, value)
 
 
 @njit(inline="always")
-def registers_from(row, m):
+def registers_from(row: int, m: int) -> int:
     """The height, in registers, of the panel that begins at a row of m."""
     count = (m - row + LANES - 1) // LANES
     return HIGH if count >= HIGH and count != 2 * LOW else min(count, LOW)
 
 
-def _multiplier(high):
+def _multiplier(high: int) -> Any:
     """Make a function that multiplies a panel of this height with all columns of the second operand."""
 
     @njit(inline="always")
-    def multiply_panel(rows, panel, k, b, ldb, n, keep, c, ldc):
+    def multiply_panel(rows: Any, panel: Any, k: Any, b: Any, ldb: Any, n: Any, keep: Any, c: Any, ldc: Any) -> None:
         done = int64(0)
         while n - done >= COLUMNS:
             multiply_tile(high, COLUMNS, rows, panel, k, (b + done * ldb, ldb), (c + done * ldc, ldc), keep)
@@ -171,7 +177,7 @@ multiply_high, multiply_low, multiply_lowest = (_multiplier(high) for high in (H
 
 
 @compiled
-def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
+def multiply_panels(m: int, n: int, k: int, panels: int, b: int, ldb: int, keep: bool, c: int, ldc: int) -> None:
     """c = a b + keep c, column-major, at addresses: a (m, k) in panels, b (k, n); ldb, ldc in elements."""
     ldb_bytes = NUMBER_BYTES * ldb
     ldc_bytes = NUMBER_BYTES * ldc
@@ -190,13 +196,13 @@ def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
         row += registers * LANES
 
 
-def panels_size(m, k):
+def panels_size(m: int, k: int) -> int:
     """The number of elements of the panels of an (m, k) matrix."""
     return -(-m // LANES) * LANES * k
 
 
 @compiled
-def lay_panels(transposed, m, k, matrix, distance, panels):
+def lay_panels(transposed: bool, m: int, k: int, matrix: int, distance: int, panels: int) -> None:
     """Copy a matrix (m, k), or the transpose of one (k, m), to panels.
 
     matrix, panels: addresses; the matrix is in Fortran order, its columns `distance` elements apart.
@@ -226,13 +232,13 @@ def lay_panels(transposed, m, k, matrix, distance, panels):
 
 
 @table_call
-def panels(p):
+def panels(p: Array) -> None:
     """`lay_panels` for tables of calls; p: matrix and panels, then the other arguments in order."""
     lay_panels(p[2], p[3], p[4], p[0], p[5], p[1])
 
 
 @njit(inline="always")
-def copy_block(source, out, columns, rows):
+def copy_block(source: Array, out: Array, columns: int, rows: int) -> None:
     for column in range(columns):
         source_column = source[column]
         target = out[column]
@@ -243,7 +249,7 @@ def copy_block(source, out, columns, rows):
 
 
 @njit(inline="always")
-def turn_block(source, out, columns, rows):
+def turn_block(source: Array, out: Array, columns: int, rows: int) -> None:
     for i in range(rows):
         source_row = source[i]
         for column in range(columns):

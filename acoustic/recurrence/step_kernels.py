@@ -39,6 +39,7 @@ from acoustic.recurrence.panel_products import multiply_panels
 from acoustic.runtime.call_registry import matrix, numbers, table, table_calls, usable_steps, vector
 from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.memory import PLAIN
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 NUMBER_BYTES = 4
@@ -56,7 +57,7 @@ class LoopTables(NamedTuple):
 
 
 @inline
-def copy(out, x):
+def copy(out: Array, x: Array) -> None:
     """out[:] = x, which numba would compile with a check of shapes that takes two seconds to compile."""
     for i in range(out.shape[0]):
         out[i] = x[i]
@@ -66,25 +67,25 @@ def copy(out, x):
 
 
 @inline
-def add(out, x, keep):
+def add(out: Array, x: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = x[i] + (out[i] if keep else ZERO)
 
 
 @inline
-def subtract(out, x, keep):
+def subtract(out: Array, x: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = (out[i] if keep else ZERO) - x[i]
 
 
 @inline
-def add_product(out, x, y, keep):
+def add_product(out: Array, x: Array, y: Array, keep: bool) -> None:
     for i in range(out.shape[0]):
         out[i] = x[i] * y[i] + (out[i] if keep else ZERO)
 
 
 @loop
-def operate(values, constants, operations, first, last):
+def operate(values: Array, constants: Array, operations: Array, first: int, last: int) -> None:
     """Apply the operations to some columns."""
     for column in range(first, last):
         frame = values[column]
@@ -114,7 +115,7 @@ def operate(values, constants, operations, first, last):
 
 
 @inline
-def activation_gradient(code, out, grad, value, keep):
+def activation_gradient(code: int, out: Array, grad: Array, value: Array, keep: bool) -> None:
     """out (+)= grad f'(x), computed from the value f(x); out may be grad."""
     for i in range(out.shape[0]):
         if code == SIGMOID:
@@ -127,7 +128,9 @@ def activation_gradient(code, out, grad, value, keep):
 
 
 @loop
-def operate_backward(gradients, values, constants, sums, operations, first, last):
+def operate_backward(
+    gradients: Array, values: Array, constants: Array, sums: Array, operations: Array, first: int, last: int
+) -> None:
     """Compute the gradients of some columns, and add to those of the constants, sums."""
     for column in range(first, last):
         frame = values[column]
@@ -164,13 +167,24 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
 
 
 @loop
-def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
+def read_delays(
+    values: Array,
+    before: Array,
+    delays: Array,
+    defaults: Array,
+    usable: Array,
+    step: int,
+    slots: int,
+    first: int,
+    last: int,
+) -> None:
     """Fill the values of the delays at one step; usable (D, T, S): whether there is a value."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, start, distance, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
             out = values[step * slots + slot, row : row + rows]
+            # No value is known before the beginning of a sequence; before that of the minibatch it is held.
             if not usable[kind, step, slot]:
                 out[:] = defaults[k]
             elif past >= 0:
@@ -181,7 +195,7 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
 
 
 @loop
-def add_delayed(gradients, delays, usable, step, slots, first, last):
+def add_delayed(gradients: Array, delays: Array, usable: Array, step: int, slots: int, first: int, last: int) -> None:
     """Add the gradients of the delays at one step to those of the steps that they were read from."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, _, _, kind = delays[k]
@@ -193,7 +207,7 @@ def add_delayed(gradients, delays, usable, step, slots, first, last):
 
 
 @compiled
-def multiply(functions, product, matrix, first, last):
+def multiply(functions: Array, product: Array, matrix: Array, first: int, last: int) -> None:
     """Compute one product of a step, from rows of some columns to other rows."""
     address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
@@ -217,7 +231,16 @@ def multiply(functions, product, matrix, first, last):
 
 
 @compiled
-def loop_forward(functions, values, constants, tables, defaults, usable, before, place):
+def loop_forward(
+    functions: Array,
+    values: Array,
+    constants: Array,
+    tables: LoopTables,
+    defaults: Array,
+    usable: Array,
+    before: Array,
+    place: Array,
+) -> None:
     """Compute this thread's share of all steps, the last step first if the delays look ahead."""
     segments, products, operations, delays = tables
     slots, first, last = place
@@ -238,7 +261,17 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
 
 
 @compiled
-def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, place):
+def loop_backward(
+    functions: Array,
+    gradients: Array,
+    values: Array,
+    constants: Array,
+    sums: Array,
+    tables: LoopTables,
+    usable: Array,
+    zeroed: Array,
+    place: Array,
+) -> None:
     """Compute this thread's share of the gradients inside, in the opposite order; sums: those of the constants."""
     segments, products, operations, delays = tables
     slots, first, last = place

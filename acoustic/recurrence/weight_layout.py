@@ -19,8 +19,9 @@ LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it sav
 class Factor:
     """A parameter, or its transpose, as the first operand of products.
 
-    in_panels: whether it is copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
-    PANELS, PLAIN or TRANSPOSED; distance: elements from one column to the next; shape: of the operand.
+    in_panels: whether it is copied to panels; version: of the copied parameter, None if unknown. After bind(matrix) of
+    a float32 matrix in Fortran order: address; how: PANELS, PLAIN or TRANSPOSED; distance: elements from one column to
+    the next; shape: of the operand.
     """
 
     def __init__(self, transposed: bool, in_panels: bool) -> None:
@@ -29,35 +30,44 @@ class Factor:
         self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
+        self.version: int | None = None
         self._memory: Any = None
-        self._taken: tuple[Any, int | None] = (None, None)
+        self._matrix: Any = None  # that is copied, or read in its place
 
-    def is_due(self, matrix: np.ndarray, version: int | None) -> bool:
-        """Whether a matrix must be taken: it or its version differs from the last call, or the version is None."""
-        before = self._taken
-        self._taken = (matrix, version)
-        return version is None or before[0] is not matrix or before[1] != version
-
-    def take(self, matrix: np.ndarray, emitter: Emitter) -> None:
-        """Take the matrix, or its transpose; an emitter lists the copy to panels."""
+    def bind(self, matrix: np.ndarray) -> None:
+        """Take the place of the matrix or, for panels, allocate them."""
+        if matrix is not self._matrix:
+            self._matrix = matrix
+            self.version = None
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
-        distance = matrix.strides[1] // matrix.itemsize
         if not self.in_panels:
-            self._memory = matrix  # keeps it alive
             self.shape = shape
             self.address = matrix.ctypes.data
-            self.distance = distance
-            return
-        from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
+            self.distance = matrix.strides[1] // matrix.itemsize
+        elif shape != self.shape:
+            from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
 
-        if shape != self.shape:
             size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
             self._memory = aligned_empty(size, np.uint8)
             self.shape = shape
             self.address = self._memory.ctypes.data
             self.distance = shape[0]
-        numbers = [int(self.transposed), *shape, distance]
-        emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
+
+    def copy(self, matrix: np.ndarray, emitter: Emitter) -> None:
+        """List the copy of the matrix, or its transpose, to panels."""
+        if self.in_panels:
+            numbers = [int(self.transposed), *self.shape, matrix.strides[1] // matrix.itemsize]
+            emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
+
+    def renew(self, matrix: np.ndarray, version: int) -> None:
+        """Copy the matrix now if it has changed."""
+        if version != self.version or matrix is not self._matrix:
+            self.bind(matrix)
+            emitter = Emitter(None)
+            self.copy(matrix, emitter)
+            for operation in emitter.operations:
+                operation.run()
+            self.version = version
 
 
 def _copy_to_panels(calls: Any, matrix: np.ndarray, panels: np.ndarray, numbers: list[int]) -> None:

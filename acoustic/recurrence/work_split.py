@@ -5,7 +5,7 @@ saved a quarter of a minibatch, with 16 nothing.
 """
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,14 +15,11 @@ from acoustic.recurrence.loop_plan import Plan
 from acoustic.recurrence.loop_tables import Table, Tables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime.blas import general_function
-from acoustic.runtime.operations import Pass
 from acoustic.runtime.products import DIRECT
-from acoustic.runtime.tables import same
 from acoustic.runtime.thread_team import share_of
 
 MIN_SLOTS = 4  # of a thread: with fewer, its products are too thin
 Factors = tuple[list[Factor], list[Factor]]  # forward and backward, in the order of the products of a step
-Due = list[tuple[Factor, Any]]  # factors to take, and their matrices
 
 
 class Part:
@@ -88,48 +85,21 @@ class Part:
         return table.products
 
 
-class Listed:
-    """The operations of a pass with the key and the arrays for which they were listed."""
-
-    def __init__(self) -> None:
-        self.listed: Pass | None = None
-        self._key: Hashable = None
-        self._arrays: Sequence[Any] = ()
-        self.present: dict[str, Any] = {}  # the arrays whose address changes
-
-    def needs(self, key: Hashable, arrays: Sequence[Any]) -> bool:
-        """Whether the operations must be listed (again) for a key and arrays; it notes these."""
-        if self.listed is not None and key == self._key and same(arrays, self._arrays):
-            return False
-        self._key = key
-        self._arrays = arrays
-        self.listed = None
-        return True
-
-    def run(self) -> None:
-        """Run the operations; the arrays of the minibatch are forgotten afterwards."""
-        try:
-            if self.listed is not None:
-                self.listed.run()
-        finally:
-            self.present.clear()
-
-
 class WorkSplit:
     """The division of minibatches with one number of slots.
 
     in_panels: whether parameters are copied to panels, see weight_layout.py; parts: one for each thread that computes,
     which may be fewer than the threads; sums: parts of the gradients of columns (n, elements); before: the values
-    before the first step; ahead, back: the operations of the last pass, forward and backward.
+    before the first step; inside: the products of a step; factors: their parameters, forward and backward.
     """
 
     def __init__(self, plan: Plan, num_slots: int, num_threads: int, in_panels: bool) -> None:
         tables = Tables(plan)
-        self._inside = tables.inside
-        self._count = num_threads
+        self.inside = tables.inside
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
-        self.factors: Factors = tuple([Factor(back, in_panels) for _ in tables.inside] for back in (False, True))
+        ahead, back = ([Factor(transposed, in_panels) for _ in tables.inside] for transposed in (False, True))
+        self.factors: Factors = (ahead, back)
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):
             slots = share_of(number, count, num_slots)
@@ -137,27 +107,6 @@ class WorkSplit:
             self.parts.append(Part(tables, self.factors, sums, slot_range))
         past = sum(delay.rows * max(delay.steps, 0) for delay in plan.loop.delays)
         self.before = np.zeros(past * num_slots, np.float32)
-        self.ahead = Listed()
-        self.back = Listed()
-
-    def due(self, inputs: Sequence[Any], versions: Sequence[int | None], training: bool) -> list[Due]:
-        """For each thread, the factors to take because their parameters have changed.
-
-        inputs, versions: see CompiledLoop.forward; training: also those of the backward pass, which come first, so that
-        those of the forward pass are in the cache when it begins.
-        """
-        pairs = [pair for way in self.factors[training::-1] for pair in zip(way, self._inside)]
-        due = [
-            (factor, inputs[product.parameter])
-            for factor, product in pairs
-            if factor.is_due(inputs[product.parameter], versions[product.parameter])
-        ]
-        return [due[number :: self._count] for number in range(self._count)]
-
-
-def laid_out(due: Sequence[Due]) -> tuple[tuple[Factor, ...], ...]:
-    """The factors that each thread takes, as a key: they differ between passes if parameters change in turn."""
-    return tuple([tuple([factor for factor, _ in thread_due]) for thread_due in due])
 
 
 @cache

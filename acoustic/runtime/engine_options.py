@@ -33,9 +33,6 @@ class EngineOptions:
     buffer_sharing : bool
         Store values that are never needed at the same time in the same memory
         (acoustic/engine/planning/buffer_sharing.py).
-    branches : bool
-        Compute branches of the network at the same time, each node as soon as its operands are computed (CNTK book,
-        Algorithm 2.3). Off by default: with it, threads do not divide a minibatch, and buffers are not shared.
     trace : bool
         Print the operations of each pass, once for each number of columns, on standard error.
     check : bool
@@ -47,7 +44,6 @@ class EngineOptions:
     weight_panels: bool = True
     fusion: bool = True
     buffer_sharing: bool = True
-    branches: bool = False
     trace: bool = False
     check: bool = False
 

@@ -13,7 +13,6 @@ address.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -79,20 +78,15 @@ class Operation:
     ) -> None:
         self.kernel, self.make, self.arguments, self.node, self.moving = kernel, make, arguments, node, moving
         self.owner = owner
-        self._table: Table | None = None
-        self._is_in_table = True
 
     def run(self) -> None:
         """Make the call: the function that a table calls or, where a table cannot hold the call, in Python."""
-        if self._table is None and self._is_in_table:
-            try:
-                self._table = Table([self])
-            except NotInTable:
-                self._is_in_table = False
-        if self._table is not None:
-            self._table.run()
-        else:
+        try:
+            table = Table([self])
+        except NotInTable:
             self.make(DIRECT, *self.present)
+        else:
+            table.run()
 
     def write(self, rows: Any) -> None:
         """Write the call down in Rows. Raises NotInTable."""
@@ -151,6 +145,10 @@ class Emitter:
         """An emitter to the same list for another object with methods."""
         return Emitter(owner, self._node, self._moving, self.operations)
 
+    def apart(self) -> "Emitter":
+        """An emitter to a list of its own for the same object."""
+        return Emitter(self._kernels, self._node, self._moving)
+
 
 def _call_kernel(kernels: Any, name: str, calls: Any, *arguments: Any) -> None:
     if calls is not DIRECT:
@@ -192,6 +190,21 @@ class Table:
     def run(self) -> None:
         """Make the calls."""
         play(self.rows())
+
+
+class Phase(list[list[Operation]]):
+    """Operations in a list for each of several threads; it may stand among those of one thread."""
+
+
+def in_phases(operations: Sequence[Operation | Phase]) -> list[list[list[Operation]]]:
+    """The phases of a list of operations of one thread, and of several."""
+    phases: list[list[list[Operation]]] = [[[]]]
+    for each in operations:
+        if isinstance(each, Phase):
+            phases += [each, [[]]]
+        else:
+            phases[-1][0].append(each)
+    return phases
 
 
 Segments = Sequence[Table | Operation]
@@ -255,38 +268,43 @@ class _Group:
         self._in_tables = all(isinstance(one, Table) for phase in phases for segments in phase for one in segments)
         self._flags: Any = None  # of the team, for which the tables are
         self._tables: list[np.ndarray] = []  # for each thread one that plays its own, with meetings in between
+        self._alone: Any = None  # one that plays those of all threads
 
     def run(self) -> None:
         if self.count == 1:
             for phase in self.phases:
                 _run_list(phase, 0)
-            return
-        # Threads that meet must all run.
-        with self.team.hold() if self._in_tables and len(self.phases) > 1 else nullcontext(self.count) as size:
-            if self._in_tables and size >= self.count:
-                with one_blas_thread:
-                    self.team.play(self._present_tables())
-            else:
-                self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
+        elif not self._in_tables:
+            self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
+        else:
+            with self.team.hold() as size, one_blas_thread:
+                self._update_tables()
+                # Threads that meet must all run: without them, the work has one share.
+                self.team.play(self._tables if size >= self.count else [self._alone], self._alone)
 
-    def _present_tables(self) -> list[np.ndarray]:
+    def _update_tables(self) -> None:
+        """Write present addresses into the tables."""
         tables = [
             [[table.rows() for table in segments if isinstance(table, Table)] for segments in phase]
             for phase in self.phases
         ]
-        if self._flags is not self.team.flags:
-            self._flags, self._tables = self.team.flags, []
-            for worker in range(self.count):
-                rows = Rows()
-                for k, phase in enumerate(tables):
-                    if k:
-                        rows.meet(self._flags, worker, self.count)
-                    for table in phase[worker]:
-                        rows.by_address("play_table", [table], [len(table)])
-                if not rows.rows:  # a thread gets at least one call
-                    rows.by_address("play_table", [self._flags], [0])
-                self._tables.append(rows.table())
-        return self._tables
+        if self._flags is self.team.flags:
+            return
+        self._flags, self._tables = self.team.flags, []
+        for worker in range(self.count):
+            rows = Rows()
+            for k, phase in enumerate(tables):
+                if k:
+                    rows.meet(self._flags, worker, self.count)
+                for table in phase[worker]:
+                    rows.by_address("play_table", [table], [len(table)])
+            if not rows.rows:  # a thread gets at least one call
+                rows.by_address("play_table", [self._flags], [0])
+            self._tables.append(rows.table())
+        rows = Rows()
+        for table in (table for phase in tables for segments in phase for table in segments):
+            rows.by_address("play_table", [table], [len(table)])
+        self._alone = rows.table()
 
 
 def _run_list(phase: list[Segments], worker: int) -> None:

@@ -4,8 +4,10 @@ thread_team.py.
 flags (FLAGS + SLOT * size,) int64; FLAG_STRIDE separates those that different threads write. Of the whole team:
     FAILED             whether a thread has failed, so that no thread waits for it
     YIELD              address of a function that lets other threads run, or 0
+    CLOCK              address of C's timespec_get, or 0
 Of thread w, at `slot(w)`, each in cache lines of its own:
     GIVEN, DONE, MET   number of works it was given and has done, and of meetings it has reached
+    WAITED             nanoseconds for which it has waited for other threads since `begin`
     ASLEEP             whether it must be woken
     WORK               address and number of rows of the table of calls that it was given; no rows: work in Python
 """
@@ -21,8 +23,9 @@ from acoustic.runtime.call_table import play_at
 from readers.common.kernels import njit
 
 FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache lines
-FAILED, YIELD, FLAGS = 0, 1, FLAG_STRIDE
+FAILED, YIELD, CLOCK, FLAGS = 0, 1, 2, FLAG_STRIDE
 GIVEN, DONE, MET, ASLEEP, WORK = (FLAG_STRIDE * k for k in range(5))
+WAITED = MET + 1  # by the thread itself, as MET
 SLOT = FLAG_STRIDE * 5
 LEFT = 2  # column of the tables of `hand_out`
 PATIENCE = 2_000  # reads of a flag, about 5 us, before other threads may run
@@ -79,6 +82,23 @@ def call_plain(typing_context, address):
     return types.void(types.int64), codegen
 
 
+@intrinsic
+def read_clock(typing_context, address):
+    """Nanoseconds since 1970 by the function timespec_get at an address."""
+
+    def codegen(context, builder, signature, arguments):
+        word, number = ir.IntType(64), ir.IntType(32)
+        time = cgutils.alloca_once(builder, word, 2)
+        kind = ir.FunctionType(number, [word.as_pointer(), number])
+        utc = ir.Constant(number, 1)
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [time, utc])
+        seconds, fraction = (builder.load(builder.gep(time, [ir.Constant(number, k)])) for k in range(2))
+        fraction = builder.and_(fraction, ir.Constant(word, 0xFFFFFFFF))  # Windows writes only this half
+        return builder.add(builder.mul(seconds, ir.Constant(word, 1_000_000_000)), fraction)
+
+    return types.int64(types.int64), codegen
+
+
 if config.DISABLE_JIT:  # the interpreter lock then keeps the order of accesses
 
     def load(flags, index):
@@ -94,6 +114,9 @@ if config.DISABLE_JIT:  # the interpreter lock then keeps the order of accesses
     def call_plain(address):
         time.sleep(0)
 
+    def read_clock(address):
+        return time.time_ns()
+
 
 compiled = njit(cache=True, nogil=True)
 
@@ -104,16 +127,19 @@ def slot(worker):
 
 
 @compiled
-def wait_for(flags, index, number):
-    """Return when flags[index] is at least `number`, or a thread has failed."""
+def wait_for(flags, index, number, worker):
+    """Return when flags[index] is at least `number`, or a thread has failed; long waits of `worker` are noted."""
     looks = 0
-    while load(flags, index) < number:
+    while load(flags, index) < number and looks < PATIENCE:
         looks += 1
-        if looks > PATIENCE:
-            if load(flags, FAILED):
-                return
-            if flags[YIELD]:
-                call_plain(flags[YIELD])
+    if looks < PATIENCE:
+        return
+    start = read_clock(flags[CLOCK]) if flags[CLOCK] else 0
+    while load(flags, index) < number and not load(flags, FAILED):
+        if flags[YIELD]:
+            call_plain(flags[YIELD])
+    if flags[CLOCK]:
+        flags[slot(worker) + WAITED] += read_clock(flags[CLOCK]) - start
 
 
 @compiled
@@ -126,10 +152,10 @@ def look(flags, index, number, limit):
 
 @compiled
 def begin(flags, size):
-    """Clear failures and meetings; no thread may have work."""
+    """Clear failures, meetings and waits; no thread may have work."""
     flags[FAILED] = 0
     for worker in range(size):
-        flags[slot(worker) + MET] = 0
+        flags[slot(worker) + MET] = flags[slot(worker) + WAITED] = 0
 
 
 @compiled
@@ -139,7 +165,7 @@ def meet(flags, worker, count):
     number = flags[mine] + 1
     store(flags, mine, number)
     for other in range(count):
-        wait_for(flags, slot(other) + MET, number)
+        wait_for(flags, slot(other) + MET, number, worker)
 
 
 @compiled
@@ -199,7 +225,7 @@ def finish(flags, tables):
     play_at(tables[0, 0], tables[0, 1])
     for worker in range(1, tables.shape[0]):
         place = slot(worker)
-        wait_for(flags, place + DONE, flags[place + GIVEN])
+        wait_for(flags, place + DONE, flags[place + GIVEN], 0)
 
 
 @compiled

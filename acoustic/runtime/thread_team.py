@@ -23,9 +23,9 @@ from readers.common.environment import available_cores, one_blas_thread
 from readers.common.text import is_count
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
-LATE = 5e-4  # seconds by which another thread may take longer for its share than the caller
-CALMING = 0.98  # of the pause, with each work that nobody was late for
-PAUSES = 0.01, 1.0  # seconds, the shortest and longest, in which the caller works alone after a thread was late
+LATE = 5e-4  # seconds that the caller may lose by waiting for others before it works alone
+REST = 10  # seconds alone for each second lost: waiting takes at most a tenth of the time
+LONGEST_REST = 1.0  # seconds
 MOST_THREADS = 1024  # more would only take memory
 TABLES_KEPT = 256  # of calls, by a team
 
@@ -61,8 +61,9 @@ class ThreadTeam:
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
         self._known: dict[Hashable, Any] = {}  # tables of calls
-        self._pause = self._alone_until = 0.0  # seconds
+        self._lost = self._alone_until = 0.0  # seconds
         self.flags = np.zeros(0, np.int64)  # see thread_sync.py; allocated with the first work
+        self._waited = np.zeros(1, np.int64)  # that of the caller's flags
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[int]:
@@ -86,7 +87,7 @@ class ThreadTeam:
         """Call work(worker) for workers 0..count-1 (default: all), each in its own thread with one BLAS thread.
 
         Returns when all are done, and then raises the first error or interrupt. Within such a call, while another
-        thread uses the team, or while other processes have the processors and the caller does not hold the team, the
+        thread uses the team, and for a while after waiting for other threads has taken longer than their shares, the
         workers are called one after the other, with the same results.
         """
         self.run_phases((work,), count)
@@ -95,8 +96,7 @@ class ThreadTeam:
         """Like `run` for several phases: no worker begins a phase before all workers have ended the previous one."""
         count = self.size if count is None else count
         # One BLAS thread also where workers take turns: a product divided among threads has other rounding errors.
-        alone = contextlib.nullcontext(False)
-        with self._mine() if count > 1 else alone as mine, one_blas_thread if count > 1 else alone:
+        with self._mine(count) as mine, one_blas_thread if count > 1 else contextlib.nullcontext():
             if mine:
                 self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
             else:
@@ -104,16 +104,17 @@ class ThreadTeam:
                     for worker in range(count):
                         phase(worker)
 
-    def play(self, tables: Sequence[np.ndarray]) -> None:
-        """Make the calls of each table in its own thread, or one after the other while another thread uses the team.
+    def play(self, tables: Sequence[np.ndarray], alone: np.ndarray | None = None) -> None:
+        """Make the calls of each table in its own thread, or in the caller's, as `run` does.
 
-        Returns when all are done. The calls may include meetings (see call_registry.py) if the caller holds the team.
+        Returns when all are done. alone: the same calls in an order in which one thread can make them; None: one table
+        after the other. If tables include meetings (see call_registry.py), the caller holds the team.
         """
         from acoustic.runtime import call_table, thread_sync
 
-        with self._mine() if len(tables) > 1 else contextlib.nullcontext(False) as mine:
+        with self._mine(len(tables)) as mine:
             if not mine:
-                for table in tables:
+                for table in tables if alone is None else (alone,):
                     call_table.play(table)
                 return
             places = self._places(tables)
@@ -159,11 +160,12 @@ class ThreadTeam:
         return self.known(("places", *map(id, tables)), make)[1]
 
     @contextlib.contextmanager
-    def _mine(self) -> Iterator[bool]:
-        """Reserve the threads; yields whether they can be given work now."""
+    def _mine(self, count: int) -> Iterator[bool]:
+        """Reserve the threads for `count` shares of a work; yields whether they can be given it now."""
         held = self._holder == threading.get_ident()
-        with contextlib.nullcontext(self.size) if held else self.hold() as count:
-            if count == 1 or self._running or (not held and time.perf_counter() < self._alone_until):
+        with contextlib.nullcontext(self.size) if held or count == 1 else self.hold() as size:
+            start = time.perf_counter()
+            if min(count, size) == 1 or self._running or start < self._alone_until:
                 yield False
                 return
             self._running = True
@@ -171,6 +173,18 @@ class ThreadTeam:
                 yield True
             finally:
                 self._running = False
+            self._note_delay(time.perf_counter() - start, count)
+
+    def _note_delay(self, elapsed: float, count: int) -> None:
+        """Let the caller work alone for a while if that would have taken less than waiting for other threads.
+
+        Threads are late if they wait for a processor. elapsed: seconds of a work of `count` shares.
+        """
+        waited = self._waited.item() * 1e-9
+        self._lost = max(self._lost + elapsed - count * (elapsed - waited), 0.0)
+        if self._lost > LATE:
+            self._alone_until = time.perf_counter() + min(REST * self._lost, LONGEST_REST)
+            self._lost = 0.0
 
     def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
         """A work that consists of all phases."""
@@ -202,14 +216,13 @@ class ThreadTeam:
 
         begin(self.flags, self.size)
         self._errors.clear()
-        self._work, again = work, False
-        start = end = time.perf_counter()
+        self._work, again, end = work, False, 0
         try:
             for worker in range(1, count):
                 if give(self.flags, worker, 0, 0):
                     self._wake([worker])
             work(0)
-            end = time.perf_counter()
+            end = time.perf_counter_ns()
         except BaseException as error:
             self._fail(error)
             self._wake(range(1, count))  # an interrupt: a thread with work may not have been woken
@@ -225,19 +238,7 @@ class ThreadTeam:
         self._work = None
         if self._errors:
             raise self._errors[0]
-        self._note_delay(end - start, time.perf_counter() - end)
-
-    def _note_delay(self, own: float, waited: float) -> None:
-        """Let the caller work alone for a while if others are late, as they are if they wait for a processor.
-
-        own, waited: seconds of the caller's share, and from its end to that of the last one.
-        """
-        shortest, longest = PAUSES
-        if waited > own + LATE:
-            self._pause = min(max(2 * self._pause, shortest), longest)
-            self._alone_until = time.perf_counter() + self._pause
-        else:
-            self._pause *= CALMING
+        self._waited += time.perf_counter_ns() - end
 
     def _wait(self, worker: int, again: bool) -> None:
         """Return when a thread has done its work; again: it may have none, or have been waited for already."""
@@ -262,7 +263,9 @@ class ThreadTeam:
         from acoustic.runtime import thread_sync
 
         self.flags = np.zeros(thread_sync.FLAGS + thread_sync.SLOT * self.size, np.int64)
+        self._waited = self.flags[thread_sync.slot(0) + thread_sync.WAITED :][:1]
         self.flags[thread_sync.YIELD] = _yield_address()
+        self.flags[thread_sync.CLOCK] = _clock_address()
         thread_sync.begin(self.flags, self.size)
         _compile(self.flags)  # now, not while other threads wait
         _looks()
@@ -323,4 +326,12 @@ def _yield_address() -> int:
     """The address of the system call that lets other threads run; 0 if there is none."""
     name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
     library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
+    return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0
+
+
+@cache
+def _clock_address() -> int:
+    """The address of C's timespec_get; 0 if there is none, and waits within tables of calls are not noted."""
+    name = "_timespec64_get" if sys.platform == "win32" else "timespec_get"
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
     return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0

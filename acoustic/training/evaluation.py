@@ -9,14 +9,13 @@ from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
 from acoustic.network.network import Network
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import CROSS_ENTROPY, Node
 from acoustic.nodes.noise_contrastive import NONE
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.config.options import Options, option
 from readers.errors import ModelError
 from readers.minibatches.base import reader_report
 
-PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
 NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"
 
 
@@ -249,7 +248,7 @@ def _has_perplexity(node: Node) -> bool:
     """Whether exp of a criterion's average is a perplexity, or what takes its place without normalisation."""
     if node.type_name == NOISE_CONTRASTIVE:
         return node.settings["evalMode"] != NONE
-    return node.type_name in PERPLEXITY_OF
+    return node.has(CROSS_ENTROPY)
 
 
 def result_line(before: int, totals: EvaluationTotals, perplexities: list[str]) -> str:

@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
-from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.evaluation import EvaluationTotals, scalar
 from acoustic.training.natural_gradient import make_updater
-from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
+from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.precompute import Matrices
 from readers.errors import ModelError
 
@@ -66,8 +64,7 @@ class Learner:
         self.options = options
         self.criterion = names[0]
         self.names = names
-        branches = options.execution_engine == ASYNCHRONOUS
-        self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
+        self.engine = make_engine(network, names)
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None

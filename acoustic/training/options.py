@@ -16,7 +16,6 @@ from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch
-SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 # Fields of TrainingOptions that give the learning rate or the momentum in different units.
 RATES = ("learning_rates_per_minibatch", "learning_rates_per_sample")
 MOMENTA = ("momentum_per_minibatch", "momentum_per_sample", "momentum_time_constant")
@@ -173,7 +172,7 @@ class TrainingOptions(Options):
         cntk="maxTempMemSizeInSamplesForCNN",
     )
     execution_engine: Literal["synchronous", "asynchronous"] = option(
-        SYNCHRONOUS, "asynchronous: branches of the network run at the same time"
+        "synchronous", "the order of the forward pass; both values mean the same"
     )
     trace_level: int = option(0, "0: few lines in the log, 1: more")
     show_every: int = option(

@@ -24,6 +24,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 from decoder.lm.mapped_model import check_automaton
 from decoder.storage.mapped_file import MappedFormat, pack_names, unpack_names
 from readers.common.environment import available_cores
+from readers.common.report import Figures
 from readers.common.text import parse_object
 from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
@@ -294,3 +295,16 @@ def _check_graphones(vocabulary: Sequence[str], path: str | Path) -> None:
         letter, *phones = name.split(SEPARATOR)
         if len(letter) != 1 or len(phones) > MOST_PHONES or not all(phones):
             raise FormatError(f"{path}: graphone {name!r}; expected a letter and at most {MOST_PHONES} phones")
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = G2P.load(path)
+    return [
+        ("order", model.order),
+        ("graphones", f"{len(model.language_model.vocabulary) - 2} pairs of a letter and its phones"),
+        ("n-grams", model.language_model.num_arcs),
+        ("letters", f"{len(model.letters)}: {''.join(sorted(model.letters))[:40]}"),
+        ("phones", f"{len(model.phones)}: {' '.join(model.phones[:12])}" + (" ..." if len(model.phones) > 12 else "")),
+        *model.about.items(),
+    ]

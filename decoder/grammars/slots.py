@@ -119,20 +119,22 @@ class SlotParser:
 
 def _spans(arrivals: Sequence[Mapping[int, tuple[float, WordArc | None]]]) -> list[SlotSpan]:
     """Trace the best path back and return its tags."""
-    place, node, path = len(arrivals) - 1, WordNetwork.END, []
-    while (arc := arrivals[place][node][1]) is not None:
-        path.append((place, arc))
-        place -= arc.word is not None
+    position = len(arrivals) - 1
+    node = WordNetwork.END
+    path = []
+    while (arc := arrivals[position][node][1]) is not None:
+        path.append((position, arc))
+        position -= arc.word is not None
         node = arc.source
     spans: list[SlotSpan] = []
     begun: list[tuple[str, int]] = []
-    for place, arc in reversed(path):
+    for position, arc in reversed(path):
         if arc.tag == TAG_END:
             tag, first = begun.pop()
-            if place > first:
-                spans.append(SlotSpan(tag, first, place))
+            if position > first:
+                spans.append(SlotSpan(tag, first, position))
         elif arc.tag:
-            begun.append((arc.tag, place))
+            begun.append((arc.tag, position))
     return sorted(spans, key=lambda span: (span.first, -span.last))
 
 

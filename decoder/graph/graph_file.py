@@ -17,9 +17,10 @@ import numpy as np
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph, precompile
 from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS, SilenceTopology
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
+from readers.common.faults import counted
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write, write_lines
-from readers.common.report import RunReport
+from readers.common.report import Figures, RunReport
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
 from readers.language.att import write_acceptor
@@ -300,3 +301,23 @@ def read_silence(path: str | Path | FilePart) -> tuple[str, SilenceTopology]:
         if topology == supported:
             return model, supported
     raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    graph, defaults = load_graph(path, verify=True), load_defaults(path)
+    options = ", ".join(f"{name} {value:g}" for name, value in defaults.options.items())
+    models = " and ".join(defaults.tuned_with.values())
+    final = int(np.isfinite(graph.arrays.final_cost).sum())
+    return [
+        ("states", f"{graph.num_states}, {final} of them final, start {graph.start}"),
+        ("arcs", f"{len(graph.arrays.emitting_cost)} of HMM states, {len(graph.arrays.word_cost)} of words"),
+        ("positions", f"{graph.num_positions} (an HMM state before the graph state it leads to)"),
+        (
+            "labels",
+            f"{counted(len(graph.states), 'HMM state')} of {counted(len(graph.models), 'model')} and "
+            f"{counted(len(graph.words), 'word')}",
+        ),
+        ("defaults", (options or "none") + (f", tuned with {models}" if models else "")),
+        ("+models", " ".join(graph.models)),
+    ]

@@ -59,7 +59,8 @@ def combine(lattices: Sequence[Lattice], weights: Sequence[float] | None = None)
     times: list[npt.ArrayLike] = [[0.0]]
     columns: list[tuple[Iterable[Any], ...]] = []
     segments: list[Sequence[Segment]] = []
-    offset, last = 1, 1 + sum(lattice.num_nodes for lattice in lattices)  # nodes: start, all others, end
+    offset = 1  # nodes: start, all others, end
+    last = 1 + sum(lattice.num_nodes for lattice in lattices)
     ends = []
     for lattice, weight in zip(lattices, weights):
         links = weigh(lattice)
@@ -105,5 +106,5 @@ def _segments(lattice: Lattice) -> list[list[Segment]]:
 
 def _shared_header(lattices: Sequence[Lattice]) -> dict[str, str]:
     """The fields that are the same in all headers."""
-    first, *others = (lattice.header for lattice in lattices)
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    first, *later_headers = (lattice.header for lattice in lattices)
+    return {name: value for name, value in first.items() if all(header.get(name) == value for header in later_headers)}

@@ -56,8 +56,8 @@ class Consensus:
     @property
     def words(self) -> list[Word]:
         """The best word of every slot, unless that is no word, with its probability as confidence."""
-        found = [slot for slot in self.slots if slot.word != NOTHING]
-        return [Word(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in found]
+        spoken = [slot for slot in self.slots if slot.word != NOTHING]
+        return [Word(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in spoken]
 
 
 def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None = None) -> Consensus:
@@ -81,7 +81,10 @@ def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None 
             next_held, next_times, next_errors = aligner.align(better)
             if next_errors >= errors - 1e-9:
                 break
-            slots, held, times, errors = better, next_held, next_times, next_errors
+            slots = better
+            held = next_held
+            times = next_times
+            errors = next_errors
     return Consensus([slot for slot in aligner.slots(held, times) if _matters(slot, words is not None)], errors)
 
 
@@ -102,18 +105,20 @@ class _Aligner:
 
     def __init__(self, links: ScoredLinks, scale: float, others: Sequence[str]) -> None:
         lattice = links.lattice
-        place = np.empty(lattice.num_nodes, np.int64)
-        place[lattice.order] = np.arange(lattice.num_nodes)
-        found = link_posteriors(links, scale)
+        position = np.empty(lattice.num_nodes, np.int64)
+        position[lattice.order] = np.arange(lattice.num_nodes)
+        posteriors = link_posteriors(links, scale)
         with np.errstate(invalid="ignore"):
-            weight = found.forward[lattice.start] + scale * links.total - found.forward[lattice.end]
+            weight = posteriors.forward[lattice.start] + scale * links.total - posteriors.forward[lattice.end]
         # Links without a path to the end have no backward mass; they must not count forwards either.
-        order = np.argsort(place[lattice.end], kind="stable")
+        order = np.argsort(position[lattice.end], kind="stable")
         order = order[np.isfinite(weight[order])]
         spoken = [NOTHING, *sorted({word for word in (*lattice.word, *others) if word not in SENTENCE_MARKS})]
-        self.vocabulary, self._number = spoken, {word: number for number, word in enumerate(spoken)}
+        self.vocabulary = spoken
+        self._number = {word: number for number, word in enumerate(spoken)}
         self._word = np.array([self._number.get(word, 0) for word in lattice.word], np.int64)[order]
-        self._start, self._end = place[lattice.start][order], place[lattice.end][order]
+        self._start = position[lattice.start][order]
+        self._end = position[lattice.end][order]
         self._weight = np.exp(weight[order])
         self._begin = np.nan_to_num(word_begins(lattice)[order])
         self._time = np.nan_to_num(lattice.time[lattice.order])
@@ -129,12 +134,13 @@ class _Aligner:
         return held, times, float(cost[-1, -1])
 
     def slots(self, held: np.ndarray, times: np.ndarray) -> list[Slot]:
-        found, last = [], 0.0
+        slots = []
+        last = 0.0
         for row, (start, end) in zip(held, times):
             spoken = row[1:].sum()
             begin, stop = (start / spoken, end / spoken) if spoken > 0 else (last, last)
             best = [int(word) for word in np.argsort(-row, kind="stable") if row[word] >= SMALLEST]
             alternatives = tuple((self.vocabulary[word], float(min(row[word], 1.0))) for word in best)
-            found.append(Slot(alternatives, float(begin), float(stop)))
+            slots.append(Slot(alternatives, float(begin), float(stop)))
             last = stop
-        return found
+        return slots

@@ -42,7 +42,8 @@ def distances(
         cost[0, q] = cost[0, q - 1] + (0.0 if slots[q - 1] == 0 else 1.0)
     row = np.zeros(count)
     for link in range(start.shape[0]):
-        source, target = start[link], end[link]
+        source = start[link]
+        target = end[link]
         row[0] = cost[source, 0] + (0.0 if word[link] == 0 else 1.0 + DELTA)
         for q in range(1, count):
             row[q], _ = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
@@ -73,9 +74,12 @@ def alignment(
     times = np.zeros((count - 1, 2))
     mass = np.zeros((num_nodes, count))
     mass[num_nodes - 1, count - 1] = 1.0
-    row, back, ways = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
+    row = np.zeros(count)
+    back = np.zeros(count)
+    ways = np.zeros(count, np.int64)
     for link in range(start.shape[0] - 1, -1, -1):
-        source, target = start[link], end[link]
+        source = start[link]
+        target = end[link]
         row[0] = cost[source, 0] + (0.0 if word[link] == 0 else 1.0 + DELTA)
         for q in range(1, count):
             row[q], ways[q] = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
@@ -94,8 +98,8 @@ def alignment(
                 back[q - 1] += back[q]
                 held[q - 1, 0] += back[q]
         mass[source, 0] += back[0] + weight[link] * mass[target, 0]
-    left = 0.0
+    mass_left = 0.0
     for q in range(count - 1, 0, -1):
-        left += mass[0, q]
-        held[q - 1, 0] += left
+        mass_left += mass[0, q]
+        held[q - 1, 0] += mass_left
     return held, times

@@ -66,10 +66,11 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     """
     links = weigh(lattice)
     silent, spoken = _by_node(links)
-    place = {node: k for k, node in enumerate(lattice.order)}
-    found = _Found({}, [], [])
-    first = _closed({links.first: NOTHING}, silent, place)
-    waiting, subsets = [_node(found, lattice, first)], {0: first}
+    position = {node: k for k, node in enumerate(lattice.order)}
+    result = _Found({}, [], [])
+    first = _closed({links.first: NOTHING}, silent, position)
+    waiting = [_node(result, lattice, first)]
+    subsets = {0: first}
     ends: list[tuple[int, Residual]] = []
     while waiting:
         node = waiting.pop()
@@ -77,21 +78,21 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
         if links.last in subset:
             ends.append((node, subset[links.last]))
         for word, reached in _after(subset, spoken).items():
-            closed = _closed(reached, silent, place)
+            closed = _closed(reached, silent, position)
             shared = _shared(closed)
-            residual = {at: _minus(one, shared) for at, one in closed.items()}
-            known = len(found.times)
-            end = _node(found, lattice, residual)
-            found.links.append((node, end, word, shared))
-            if end == known:
-                if known >= max_nodes:
+            residual = {at: _minus(weight, shared) for at, weight in closed.items()}
+            number = len(result.times)
+            end = _node(result, lattice, residual)
+            result.links.append((node, end, word, shared))
+            if end == number:
+                if number >= max_nodes:
                     raise GraphError(
                         f"{lattice.where}: more than {max_nodes} nodes after determinisation; "
                         "expected a pruned lattice: a smaller lattice beam"
                     )
                 waiting.append(end)
                 subsets[end] = residual
-    return _finished(found, ends, lattice, links)
+    return _finished(result, ends, lattice, links)
 
 
 def _by_node(links: ScoredLinks) -> tuple[Leaving, Leaving]:
@@ -99,11 +100,14 @@ def _by_node(links: ScoredLinks) -> tuple[Leaving, Leaving]:
 
     The beginning of another sentence stays, like a word, since what follows has another history.
     """
-    lattice, scale, rows = links.lattice, links.lattice.acoustic_scale, links.lattice.segments.rows()
+    lattice = links.lattice
+    scale = links.lattice.acoustic_scale
+    rows = links.lattice.segments.rows()
     silent: Leaving = [[] for _ in range(lattice.num_nodes)]
     spoken: Leaving = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(links.possible).tolist():
-        word, acoustic = lattice.word[link], float(lattice.acoustic[link])
+        word = lattice.word[link]
+        acoustic = float(lattice.acoustic[link])
         is_mark = word in SENTENCE_MARKS and not links.begins_sentence[link]
         if is_mark and scale:  # the mark's word penalty is removed with it, its score kept
             acoustic = float(links.acoustic[link]) / scale
@@ -137,7 +141,8 @@ def _after(subset: Subset, spoken: Leaving) -> dict[str, Subset]:
     reached: dict[str, Subset] = {}
     for node, residual in subset.items():
         for end, word, has in spoken[node]:
-            longer, nodes = residual.plus(has), reached.setdefault(word, {})
+            longer = residual.plus(has)
+            nodes = reached.setdefault(word, {})
             if _better(nodes, end, longer):
                 nodes[end] = longer
     return reached

@@ -31,23 +31,24 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
 def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int]]]:
     """`nbest`, with the links of each best path."""
     links = weigh(lattice)
-    remaining = _best_to_end(lattice, links)
+    _, remaining = lattice.best_scores(links.total)
     scale = lattice.lm_scale
-    found: list[tuple[Hypothesis, list[int]]] = []
-    seen: set[tuple[int, tuple[str, ...]]] = set()
+    hypotheses: list[tuple[Hypothesis, list[int]]] = []
+    finished: set[tuple[int, tuple[str, ...]]] = set()
     waiting: list[_Path] = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
     pushed = 0
-    while waiting and len(found) < count:
+    while waiting and len(hypotheses) < count:
         _, _, node, words, acoustic, lm, before = heapq.heappop(waiting)
-        if (node, words) in seen:
+        if (node, words) in finished:
             continue
-        seen.add((node, words))
+        finished.add((node, words))
         if node == links.last:
             path = _links_of(before)
-            found.append((Hypothesis(words, acoustic, lm, _bounds(path, links)), path))
+            hypotheses.append((Hypothesis(words, acoustic, lm, _bounds(path, links)), path))
             continue
         for link in lattice.leaving[node]:
-            end, word = int(lattice.end[link]), lattice.word[link]
+            end = int(lattice.end[link])
+            word = lattice.word[link]
             if not np.isfinite(links.total[link] + remaining[end]):
                 continue
             longer = words if word in SENTENCE_MARKS else (*words, word)
@@ -55,34 +56,23 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
             pushed += 1
             cost = -(so_far[0] + scale * so_far[1] + remaining[end])
             heapq.heappush(waiting, (cost, pushed, end, longer, *so_far, (before, link)))
-    return found
+    return hypotheses
 
 
 def _links_of(chain: "_Chain | None") -> list[int]:
-    found = []
+    links = []
     while chain is not None:
         chain, link = chain
-        found.append(link)
-    return found[::-1]
+        links.append(link)
+    return links[::-1]
 
 
 def _bounds(path: list[int], links: ScoredLinks) -> tuple[int, ...]:
     """Return the number of words before each sentence after the first one."""
-    bounds, count = [], 0
+    bounds = []
+    count = 0
     for link in path:
         if links.begins_sentence[link]:
             bounds.append(count)
         count += links.lattice.word[link] not in SENTENCE_MARKS
     return tuple(bounds)
-
-
-def _best_to_end(lattice: Lattice, links: ScoredLinks) -> np.ndarray:
-    """(N,) the best score from each node to the end, -inf where there is no path."""
-    best = np.full(lattice.num_nodes, -np.inf)
-    best[links.last] = 0.0
-    for node in reversed(lattice.order):
-        for link in lattice.leaving[node]:
-            best[node] = max(best[node], links.total[link] + best[lattice.end[link]])
-    if not np.isfinite(best[links.first]):
-        raise links.no_path()
-    return best

@@ -71,24 +71,24 @@ def rescore(
     dict of str to list of Hypothesis
         Best hypothesis first; ties keep their order.
     """
-    found: Lists = {}
+    rescored: Lists = {}
     for utterance, hypotheses in lists.items():
         changed = []
-        for one in hypotheses:
-            logs = np.concatenate([new[words] for words in one.sentences])
+        for hypothesis in hypotheses:
+            logs = np.concatenate([new[words] for words in hypothesis.sentences])
             if old is None:
-                lm = options.weight * float(logs.sum()) + (1 - options.weight) * one.lm
+                lm = options.weight * float(logs.sum()) + (1 - options.weight) * hypothesis.lm
             else:
-                others = np.concatenate([old[words] for words in one.sentences])
-                lm = float(mix_logs(logs, others, options.weight).sum())
-            changed.append(replace(one, lm=lm))
-        found[utterance] = sorted(changed, key=options.score, reverse=True)
-    return found
+                old_logs = np.concatenate([old[words] for words in hypothesis.sentences])
+                lm = float(mix_logs(logs, old_logs, options.weight).sum())
+            changed.append(replace(hypothesis, lm=lm))
+        rescored[utterance] = sorted(changed, key=options.score, reverse=True)
+    return rescored
 
 
 def sentences_of(lists: Mapping[str, Sequence[Hypothesis]]) -> list[tuple[str, ...]]:
     """The different sentences of all hypotheses, in order."""
-    sentences = (words for hypotheses in lists.values() for one in hypotheses for words in one.sentences)
+    sentences = (words for hypotheses in lists.values() for hypothesis in hypotheses for words in hypothesis.sentences)
     return list(dict.fromkeys(sentences))
 
 

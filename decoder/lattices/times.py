@@ -23,7 +23,8 @@ def word_begins(lattice: Lattice) -> np.ndarray:
     segments without durations.  A word that consists of silence begins with its last model.
     """
     begin, end = lattice.time[lattice.start], lattice.time[lattice.end]
-    is_mark, seconds = lattice.bears(SENTENCE_MARKS), lattice.segments.seconds.tolist()
+    is_mark = lattice.bears(SENTENCE_MARKS)
+    seconds = lattice.segments.seconds.tolist()
     bounds = lattice.segments.first.tolist()
     for link, models in enumerate(_silence_models(lattice)):
         if models and not is_mark[link]:
@@ -45,7 +46,8 @@ def _num_before(models: Sequence[str | None]) -> int:
 
 def _silence_models(lattice: Lattice) -> list[list[str | None]]:
     """For each link, the silence models of its segments; None for speech."""
-    names, models = lattice.segments.names, list[str | None]()
+    names = lattice.segments.names
+    models = list[str | None]()
     if lattice.silence is None:
         models += (model if model in USUAL_SILENCES else None for model, _ in map(model_of_state, names))
     else:

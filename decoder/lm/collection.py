@@ -122,17 +122,17 @@ def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> L
 def _own_words(model: LanguageModel, vocabulary: list[str]) -> list[int]:
     """LMArrays.own_word of one model."""
     unknown = -1 if model.unknown_id < 0 else -2 - model.unknown_id
-    known = {word: i for i, word in enumerate(model.vocabulary)}
-    return [known.get(word, unknown) for word in vocabulary]
+    ids = {word: i for i, word in enumerate(model.vocabulary)}
+    return [ids.get(word, unknown) for word in vocabulary]
 
 
 def _start(arrays: LMArrays, mark: int) -> int:
     """The state after <s>: the longest history that any of the models has for it."""
     best = int(arrays.roots[0])
     for i, root in enumerate(arrays.roots.tolist()):
-        own = int(arrays.own_word[i, mark]) if mark >= 0 else -1
-        if own >= 0:
-            state = int(arrays.next_state[arrays.first_arc[root] + own])
+        model_word = int(arrays.own_word[i, mark]) if mark >= 0 else -1
+        if model_word >= 0:
+            state = int(arrays.next_state[arrays.first_arc[root] + model_word])
             if arrays.length[state] > arrays.length[best]:
                 best = state
     return best
@@ -148,7 +148,8 @@ def _histories(
     history of a state is that of a shorter state and one more word: the arc that reaches it from the shortest such
     state, since arcs from longer histories drop their first words.
     """
-    num_states, num_models = arrays.backoff_state.shape[0], arrays.roots.shape[0]
+    num_states = arrays.backoff_state.shape[0]
+    num_models = arrays.roots.shape[0]
     length = np.full(num_states, order + 1, dtype=np.int32)
     history = np.zeros((num_states, num_models), dtype=np.int32)
     for i in range(num_models):
@@ -167,12 +168,13 @@ def _histories(
                     length[target] = level + 1
                     word = common[offset[i] + arrays.word[arc]]
                     for j in range(num_models):
-                        own, root = arrays.own_word[j, word], np.int64(arrays.roots[j])
+                        model_word = arrays.own_word[j, word]
+                        root = np.int64(arrays.roots[j])
                         if j == i:
                             history[target, j] = target
-                        elif own < 0:
+                        elif model_word < 0:
                             history[target, j] = root
                         else:
-                            _, reached = automaton_step(arrays, root, np.int64(history[state, j]), own)
+                            _, reached = automaton_step(arrays, root, np.int64(history[state, j]), model_word)
                             history[target, j] = reached
     return history, length

@@ -89,12 +89,12 @@ def lm_step(arrays: LMArrays, state: Integer, word: Integer) -> tuple[float, Int
     probability = 0.0
     following: Integer = np.int64(arrays.roots[0])
     for i in range(arrays.weights.shape[0]):
-        own = np.int64(arrays.own_word[i, word])
+        model_word = np.int64(arrays.own_word[i, word])
         reached: Integer = np.int64(arrays.roots[i])
-        if own != -1:
-            unknown = own < 0
+        if model_word != -1:
+            unknown = model_word < 0
             cost, after = automaton_step(
-                arrays, reached, np.int64(arrays.history[state, i]), -2 - own if unknown else own
+                arrays, reached, np.int64(arrays.history[state, i]), -2 - model_word if unknown else model_word
             )
             probability += arrays.weights[i] * np.exp(-cost)
             if not unknown:  # a word that the model lacks resets its history
@@ -172,7 +172,8 @@ class LanguageModel:
         self.components: tuple[tuple[float, LanguageModel], ...] = ()  # (weight, model) of a mixture
         self.start_state = int(start_state)
         marks = [self.vocabulary.index(w) if w in self.vocabulary else -1 for w in (SENTENCE_END, *UNKNOWN_WORDS)]
-        self.end_id, self.unknown_id = marks[0], next((number for number in marks[1:] if number >= 0), -1)
+        self.end_id = marks[0]
+        self.unknown_id = next((number for number in marks[1:] if number >= 0), -1)
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -236,8 +237,8 @@ class LanguageModel:
         missing = [word for word, i in zip(words, ids) if i < 0]
         if missing:
             shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            told = f"{counted(len(missing), 'word')} not in the language model: {shown}"
-            raise GraphError(f"{where}: {told}; expected every word there, or <UNK> in the language model")
+            problem = f"{counted(len(missing), 'word')} not in the language model: {shown}"
+            raise GraphError(f"{where}: {problem}; expected every word there, or <UNK> in the language model")
         return ids
 
     def step(self, state: int, word: int) -> tuple[float, int]:
@@ -312,15 +313,16 @@ class _Trie:
         """The child of each `node` for each `word`; -1 where there is none."""
         key = node * self.vocabulary_size + word
         at = np.searchsorted(self.keys, key)
-        found = self.keys[np.minimum(at, self.keys.shape[0] - 1)] == key
-        return np.where(found, at + 1, -1)
+        is_listed = self.keys[np.minimum(at, self.keys.shape[0] - 1)] == key
+        return np.where(is_listed, at + 1, -1)
 
 
 def _build(arpa: Arpa) -> tuple[LMArrays, np.ndarray]:
     """The automaton, and for each word the state that it leads to from the empty history (V,)."""
     trie = _build_trie(arpa)
     suffix = _link_suffixes(trie)
-    num_nodes, vocabulary_size = trie.cost.shape[0], trie.vocabulary_size
+    num_nodes = trie.cost.shape[0]
+    vocabulary_size = trie.vocabulary_size
     parent, word = np.divmod(trie.keys, vocabulary_size)
     num_children = np.bincount(parent, minlength=num_nodes)
     is_state = (num_children > 0) | (trie.backoff != 0)
@@ -350,7 +352,8 @@ def _build_trie(arpa: Arpa) -> _Trie:
     if size == 0:
         raise GraphError("language model: the vocabulary is empty; expected at least one word")
     rows = [np.asarray(order.words, dtype=np.int64).reshape(-1, k) for k, order in enumerate(arpa.orders, start=1)]
-    level_keys, level_start = [np.arange(size)], [0, 1, 1 + size]
+    level_keys = [np.arange(size)]
+    level_start = [0, 1, 1 + size]
     listed = [1 + rows[0][:, 0]]  # the node of each listed n-gram, per order
     if np.unique(listed[0]).shape[0] != listed[0].shape[0]:
         _refuse_duplicate(arpa, rows[0], listed[0])
@@ -369,7 +372,8 @@ def _build_trie(arpa: Arpa) -> _Trie:
             prefix[m] = start + np.searchsorted(level, more)
         level_keys.append(level)
         level_start.append(start + level.shape[0])
-    cost, backoff = np.full(level_start[-1], np.nan), np.zeros(level_start[-1])
+    cost = np.full(level_start[-1], np.nan)
+    backoff = np.zeros(level_start[-1])
     cost[: 1 + size] = np.inf  # a word without a unigram cannot be reached by backing off
     for k, (nodes, order) in enumerate(zip(listed, arpa.orders), start=1):
         cost[nodes] = costs_from_log10(order.logprob)
@@ -392,14 +396,14 @@ def _link_suffixes(trie: _Trie) -> np.ndarray:
         parent, word = np.divmod(trie.keys[start - 1 : end - 1], trie.vocabulary_size)
         backed_off = trie.backoff[parent].copy()
         history = suffix[parent]
-        found = trie.child(history, word)
-        todo = np.flatnonzero(found < 0)
+        child = trie.child(history, word)
+        todo = np.flatnonzero(child < 0)
         while todo.size:
             backed_off[todo] += trie.backoff[history[todo]]
             history[todo] = suffix[history[todo]]
-            found[todo] = trie.child(history[todo], word[todo])
-            todo = todo[found[todo] < 0]
-        suffix[start:end] = found
+            child[todo] = trie.child(history[todo], word[todo])
+            todo = todo[child[todo] < 0]
+        suffix[start:end] = child
         implied = start + np.flatnonzero(np.isnan(trie.cost[start:end]))
-        trie.cost[implied] = backed_off[implied - start] + trie.cost[found[implied - start]]
+        trie.cost[implied] = backed_off[implied - start] + trie.cost[child[implied - start]]
     return suffix

@@ -13,6 +13,7 @@ from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
 
@@ -181,3 +182,9 @@ def _backing_off_ends(backoff_state: np.ndarray, order: int) -> bool:
         if not states.size:
             return True
     return False
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = load_language_model(path, verify=True)
+    return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]

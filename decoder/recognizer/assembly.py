@@ -24,6 +24,7 @@ from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.config.hcopy import read_hcopy_config
 from readers.config.side_files import read_side_file
 from readers.dictionaries.forms import read_any_dictionary
@@ -197,3 +198,35 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
     scorer = GaussianScorer(GaussianModels.of_hmm_set(hmm_set, states, f"{mmf}"), record, f"{mmf}")
     graphs = TranscriptGraphs(distil(hmm_set), dictionary, {name: row for row, name in enumerate(states)})
     return FrontEnd(config_of(record), scorer, f"{features}"), graphs
+
+
+def _confidences(bundle: Bundle) -> Figures:
+    """Return how the confidences were calibrated and measured."""
+    calibration = read_calibration(bundle)
+    if calibration is None:
+        return [("confidences", "posteriors, not calibrated")]
+    share = f"{100 * calibration.correct / calibration.words:.1f}% right" if calibration.words else "none"
+    fitted = (
+        f"calibrated, {calibration.method} map, {calibration.utterances} utterances, {calibration.words} words, {share}"
+    )
+    return [("confidences", fitted), *(("confidences", str(measurement)) for measurement in calibration.measured)]
+
+
+def summary(path: str) -> Figures:
+    """Open the bundle, with its checksums, and return what it says about itself."""
+    opened = Bundle.open(path, verify=True)
+    about = opened.description
+    options = ", ".join(f"{name} {value:g}" for name, value in about.options.items())
+    return [
+        ("name", about.name),
+        ("language", about.language or "not named"),
+        ("licence", about.licence or "not named"),
+        ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
+        ("options", options or "none"),
+        *(("errors", str(rate)) for rate in about.errors),
+        *_confidences(opened),
+        ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
+        *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
+        ("made by", about.created_by or "not named"),
+        *((f"+{name}", value) for name, value in about.hcopy.items()),
+    ]

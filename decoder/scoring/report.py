@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from decoder.scoring.error_counts import Score, ScoringResult
 from readers.common.faults import counted
 from readers.common.files import write_lines
+from readers.common.report import Figures
+from readers.common.text import read_lines
 from readers.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -136,3 +138,13 @@ def comparison_line(results: ScoringResult, other: ScoringResult, comparison: "C
         f"{comparison.difference:+.1f}% absolute, 95% interval {comparison.low:+.1f}% to {comparison.high:+.1f}%, "
         f"better in {100 * comparison.better:.1f}% of samples"
     )
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
+    kinds: Counter[str] = Counter()
+    for count, word, guess in rows:
+        kinds["insertions" if word == NONE else "deletions" if guess == NONE else "substitutions"] += int(count)
+    figures: Figures = [("pairs", len(rows))]
+    return figures + [(kind, kinds[kind]) for kind in ("substitutions", "deletions", "insertions")]

@@ -12,13 +12,15 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel
 from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
-from decoder.search.kernels.tables import ARC, END_SENTENCE, POSITION, STATE, WORD
+from decoder.search.kernels.search_lm import END_SENTENCE
+from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD
 from decoder.search.lm_ahead import NO_AHEAD, minima_levels
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import RecordKey, SearchTables, record_keys, score_rows, silence_models
 from decoder.storage.array_checks import check_costs, check_offsets, check_range
 from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.errors import ConfigError, FormatError
 
 RECORDS = {  # section -> records, stored as numbers of one type
@@ -202,3 +204,14 @@ def _check_ahead(
     check_costs(sets["graph_cost"], "sets.graph_cost", path, infinite=False)
     if np.any(sets["low"] < 0) or np.any(sets["high"] < sets["low"]):
         raise FormatError(f"{path}: sets of words end before they begin; {FORMAT.again}")
+
+
+def summary(path: str) -> Figures:
+    """Figures of a file that only makes sense with its graph and language model."""
+    found = FORMAT.read(path, verify=True)[1]
+    sil_cost, lm_scale, word_penalty = found["settings"].tolist()
+    return [
+        ("words", len(found["word_lm"])),
+        ("sets of next words", len(found["sets"]) // 4),
+        ("made for", f"sil_cost {sil_cost:g}, lm_scale {lm_scale:g}, word_penalty {word_penalty:g}"),
+    ]

@@ -12,7 +12,6 @@ from features.ivectors.mean_subtraction import MeanStream as MeanStream
 from features.ivectors.mean_subtraction import SlidingMean as SlidingMean
 from features.ivectors.mixtures import DiagonalMixture as DiagonalMixture
 from features.ivectors.mixtures import FullMixture as FullMixture
-from features.ivectors.mixtures import MixtureSums as MixtureSums
 from features.ivectors.model import IvectorModel as IvectorModel
 from features.ivectors.options import EstimationChanges as EstimationChanges
 from features.ivectors.options import ExtractorOptions as ExtractorOptions

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.gaussians import check_frames
 from features.ivectors.model import IvectorModel
 from features.ivectors.shards import Unit, Utterance
 from readers.common.faults import loss_reason
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles, read_side_file, side_file, write_side_file
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.htk.parameter_file import HTKFile, kind_name, read_htk, read_htk_header, write_htk
+from readers.htk.parameter_file import HTKFile, check_frames, kind_name, read_htk, read_htk_header, write_htk
 
 SUFFIX = ".ivec"
 KIND = "USER"

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from features.gaussians import LEAST_FRAMES, SPLIT, GaussianSums
 from features.ivectors.kernels import add_first_order, add_second_order, full_scores, posteriors
 from readers.common.environment import one_blas_thread
+from readers.tables.passes import LEAST_FRAMES, SPLIT, GaussianSums
 
 LOG_2_PI = float(np.log(2 * np.pi))
 

@@ -25,6 +25,7 @@ from features.ivectors.options import IvectorOptions
 from features.ivectors.streaming import IvectorStream, SpeakerState
 from features.record import config_of
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError, ShapeError
 from readers.tables.tensor_file import load_tensors, save_tensors, tensor_bytes
@@ -227,3 +228,17 @@ def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
         array = np.ascontiguousarray(arrays[name])
         checksum = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum))
     return f"{checksum:08x}"
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = IvectorModel.load(path)
+    background = model.background
+    covariances = "diagonal" if background.full is None else "full"
+    return [
+        ("i-vectors", f"{model.dim} values"),
+        ("background", f"{len(background.diagonal.weights)} Gaussians of {model.num_values} values, {covariances}"),
+        ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
+        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(model.options).items())),
+        ("trained on", ", ".join(model.record.texts()) or "features of unknown settings"),
+    ]

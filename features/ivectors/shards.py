@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from features.gaussians import GaussianSums, read_features
 from features.ivectors.background import Background, pieces
 from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
@@ -18,7 +17,8 @@ from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from features.ivectors.options import IvectorOptions
 from readers.common.faults import loss_reason
 from readers.errors import ArgonautError
-from readers.htk.parameter_file import read_htk
+from readers.htk.parameter_file import read_features, read_htk
+from readers.tables.passes import GaussianSums
 
 SHARD_FRAMES = 20_000  # frames of a shard, about
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from features.gaussians import GaussianSums, unlike
 from features.ivectors import shards
 from features.ivectors.background import (
     Background,
@@ -38,7 +37,8 @@ from features.ivectors.shards import Surveyed, Unit
 from readers.common.jobs.runner import Runner
 from readers.common.report import Progress, RunReport
 from readers.config.feature_record import FeatureRecord
-from readers.tables.passes import PassTraining, file_mark
+from readers.htk.parameter_file import unlike
+from readers.tables.passes import GaussianSums, PassTraining, file_mark
 
 FORMAT, VERSION = "argonaut-ivector-training", 1
 FULL_SELECT = 20  # Gaussians of a frame in training with full covariances
@@ -131,7 +131,8 @@ class IvectorTraining(PassTraining[Training]):
     def next_pass(self, training: Training | None, progress: Progress | None = None) -> Training:
         """One pass over the data, and the model that follows from it."""
         training = training or self.begin()
-        passes, schedule = len(training.history), self.schedule
+        passes = len(training.history)
+        schedule = self.schedule
         stage, count = schedule[passes]
         advance = {DIAGONAL: self._diagonal, FULL: self._full, FRAMES: self._statistics, EXTRACTOR: self._extractor}
         new, log_likelihood, frames = advance[stage](training, progress)
@@ -195,10 +196,10 @@ class IvectorTraining(PassTraining[Training]):
     def contents(self) -> dict[str, Any]:
         """What the result depends on."""
         files = [
-            (unit.name, one.name, one.start, one.end, *file_mark(one.path))
+            (unit.name, utterance.name, utterance.start, utterance.end, *file_mark(utterance.path))
             for shard in self.shards
             for unit in shard
-            for one in unit.utterances
+            for utterance in unit.utterances
         ]
         return {
             "settings": asdict(self.options),

@@ -1,16 +1,26 @@
-"""The report of a run: which items were done, skipped or failed, and why."""
+"""The report of a run: which items were done, skipped or failed, and why; and the figures of a file."""
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from readers.common.files import atomic_write
+from readers.common.text import read_lines
+from readers.errors import FormatError
 
+if TYPE_CHECKING:
+    from readers.common.arrays import Array
+
+# (name, value) in display order; figures whose names begin with + are shown only with -v.
+Figures = list[tuple[str, object]]
 Log = Callable[[str], None]  # receives lines of a log
 IRREGULAR = "irregular"  # mark of audio whose header is wrong about its length, or with other bytes around it
+REPORT = re.compile(r"# ([^:]+): (\d+) done, (\d+) skipped, (\d+) failed((?:; \d+ \w+)*)")
+REMARK = re.compile(r"# ([^:]+): (.+)")
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
 Progress = Callable[..., None]  # progress(done, total, **figures), for a progress display
 
@@ -142,3 +152,51 @@ def staged(progress: Progress, stage: str) -> Progress:
 
 def silent(*values: object, **figures: object) -> None:
     """Show nothing: the Log and Progress of a job that is called without them."""
+
+
+def all_finite(values: "Array") -> bool:
+    import numpy as np
+
+    return bool(np.isfinite(values).all())
+
+
+def extent(values: Iterable[float], form: str = "") -> str:
+    """Return the least and the greatest value, as `2 to 7`."""
+    numbers = list(values)
+    return f"{min(numbers):{form}} to {max(numbers):{form}}"
+
+
+def num_files(files: Iterable[str | Path]) -> str:
+    """Return the number of different files, and of those that are missing."""
+    different = set(files)
+    return f"{len(different)}{missing(different)}"
+
+
+def missing(files: Iterable[str | Path]) -> str:
+    """Return how many files are missing; "" if all are there."""
+    count = sum(not Path(file).is_file() for file in files)
+    return f", {count} of them not there" if count else ""
+
+
+def rows_of(path: str | Path) -> list[list[str]]:
+    """Return the fields of each line that is not blank."""
+    return [line.split() for line in read_lines(path) if line.strip()]
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
+    head = REPORT.fullmatch(first.strip())
+    assert head is not None  # it is a report by this line
+    unit, *counts = head.groups()
+    figures: Figures = [(unit, "{} done, {} skipped, {} failed{}".format(*counts))]
+    for number, line in lost:
+        remark = REMARK.fullmatch(line)
+        if remark:  # for example sizes of a graph
+            figures.append((remark[1], remark[2]))
+            continue
+        fields = line.split("\t", 2)
+        if len(fields) != 3:
+            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected name, outcome and reason between tabs")
+        figures.append((f"+{fields[0]}", f"{fields[1]}: {fields[2]}"))
+    return figures

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from readers.common.report import Figures
 from readers.config.files import ARGUMENT, ARGUMENT_NAMES, ConfigFiles
 from readers.config.scope import Chain, ConfigEntry, ConfigScope, shorten
 from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
@@ -399,3 +400,31 @@ def load_config(arguments: Sequence[str], config_type: type[Config] = Config) ->
     config._where = "+".join(files.names) or config._where
     config.warnings.extend(files.warnings)
     return config
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    config = load_config([f"configFile={path}"])
+    commands = config.array("command", [])
+    figures: Figures = [("commands", " ".join(commands) or "none named")]
+    for name, block in config.sound_blocks():
+        if name.lower() in {command.lower() for command in commands} or block.has_own("action"):
+            figures.append((name, _command_text(block)))
+    idle_blocks = [name for name in config.block_names() if name not in dict(figures)]
+    if idle_blocks:
+        figures.append(("blocks", " ".join(idle_blocks)))
+    return figures + [(f"+{name}", _shown_value(config, name)) for name in config.names() if not config.is_block(name)]
+
+
+def _command_text(block: Config) -> str:
+    parts = ["action " + " ".join(block.array("action", ["train"]))]
+    parts += [f"{name} {_shown_value(block, name)}" for name in ("modelPath",) if block.find(name)]
+    return ", ".join([*parts, *block.block_names()])
+
+
+def _shown_value(block: Config, name: str) -> str:
+    """Return a value with its references replaced, or as written if a reference cannot be resolved."""
+    try:
+        return block.text(name, "")
+    except ConfigError:
+        return block.written(name)

@@ -7,6 +7,7 @@ Source: HTK Book, configuration files.
 import re
 from pathlib import Path
 
+from readers.common.report import Figures
 from readers.common.text import read_lines, unescape
 from readers.errors import ConfigError
 
@@ -118,3 +119,14 @@ def _unquote(text: str, where: str) -> str:
     if "\0" in value:  # it may be the name of a file
         raise ConfigError(f"{where}: the escape \\000 in {text[:60]!r}; expected text")
     return value
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    config = read_hcopy_config(path)
+    shown = ("SOURCEFORMAT", "TARGETKIND", "NUMCHANS", "NUMCEPS", "TARGETRATE", "WINDOWSIZE")
+    figures: Figures = [("settings", len(config))]
+    figures += [(name, config[name]) for name in shown if name in config]
+    if config.other_modules:
+        figures.append(("others", f"{len(config.other_modules)} settings of modules that take no part in HCopy"))
+    return figures + [(f"+{name}", value) for name, value in config.items() if name not in shown]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from readers.common.files import write_json
+from readers.common.report import Figures
 from readers.common.text import parse_object
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
@@ -177,3 +178,10 @@ class SideFiles:
             except (FileNotFoundError, NotADirectoryError):
                 self._read[path] = None
         return self._read[path]
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    record = read_side_file(path)
+    rates = [("sample rates", " ".join(f"{rate:g} Hz" for rate in record.rates) or "unknown")]
+    return [*rates, *record.settings.items()]

@@ -8,9 +8,11 @@ recordings  `NAME RECORDING`, of utterances whose audio files the source has giv
 """
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from readers.common.files import write_lines
+from readers.common.report import Figures, extent, rows_of
 from readers.common.text import read_lines
 from readers.corpora.corpus import AudioHeaders, Corpus, Utterance, by_name
 from readers.errors import FormatError
@@ -160,3 +162,13 @@ def _read_names(path: Path, what: str) -> dict[str, str]:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `name {what}`, each name once")
         names[fields[0]] = fields[1]
     return names
+
+
+def speakers_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    counts = Counter(row[1] for row in rows_of(path))
+    return [
+        ("utterances", sum(counts.values())),
+        ("speakers", len(counts)),
+        ("utterances of each", extent(counts.values())),
+    ]

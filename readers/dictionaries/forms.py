@@ -11,11 +11,13 @@ three of silence, which are not used.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
+from readers.common.report import Figures
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
@@ -161,3 +163,17 @@ _PARSERS: dict[str, Callable[[str, str], Pronunciation | None]] = {
     "kaldi": _parse_kaldi,
     "mfa": _parse_mfa,
 }
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_any_dictionary(path)
+    phones = {phone for entry in entries for phone in entry.phones}
+    words = Counter(entry.word for entry in entries)
+    return [
+        ("words", f"{len(words)}, {sum(n > 1 for n in words.values())} of them with several pronunciations"),
+        ("entries", f"{len(entries)} pronunciations"),
+        ("phones", f"{len(phones)}: {' '.join(sorted(phones)[:12])}" + (" ..." if len(phones) > 12 else "")),
+        ("probability", f"given for {sum(entry.probability is not None for entry in entries)}"),
+        ("output", f"given for {sum(entry.output is not None for entry in entries)}"),
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import quote_name, read_lines, split_fields
 from readers.errors import FormatError
 
@@ -67,3 +68,9 @@ def write_hmm_list(path: str | Path, names: Mapping[str, str]) -> None:
             if not logical or not physical:
                 raise FormatError(f"{path}: model {logical!r} {physical!r}; expected no empty names")
             file.write(quote_name(logical) + (f" {quote_name(physical)}" if physical != logical else "") + "\n")
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    models = read_hmm_list(path)
+    return [("logical", len(models)), ("physical", len(set(models.values())))]

@@ -9,7 +9,8 @@ Source: HTK Book 3.4, sections 6.2 and 6.3; CNTK book 3.4.2.
 
 import re
 import sys
-from collections.abc import Collection, Container, ItemsView, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.names import KeySet, cut_extension, key_of, wildcard, with_tails
+from readers.common.report import Figures
 from readers.common.text import canonical, is_number, read_lines, split_fields
 from readers.errors import FormatError
 from readers.htk.storage.label_fields import (
@@ -29,6 +31,7 @@ from readers.htk.storage.label_fields import (
     not_closed,
     parse_time,
 )
+from readers.htk.units import seconds
 
 if TYPE_CHECKING:
     from readers.htk.storage.label_index import LabelIndex
@@ -56,6 +59,47 @@ class Label(NamedTuple):
     aux: tuple[tuple[str, float | None], ...] = ()
 
 
+class _Entries:
+    """Entries whose labels are in memory, numbered in their order; has the look-ups of a `LabelIndex`."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._rows: list[tuple[str, list[Label], tuple[str, int]]] = []  # name, labels, (file, line)
+        self._by_tail: dict[str, str] | None = None  # built on first use
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._numbers
+
+    def add(self, name: str, labels: list[Label], place: tuple[str, int]) -> None:
+        self._numbers[key_of(name)] = len(self._rows)
+        self._by_tail = None
+        self._rows.append((name, labels, place))
+
+    def find(self, key: str, any_path: bool = False) -> int | None:
+        number = self._numbers.get(key)
+        return None if number is None or (any_path and not self.name(number).startswith("*/")) else number
+
+    def ending(self, end: str) -> str | None:
+        if self._by_tail is None:
+            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._numbers)}
+        return self._by_tail.get(end)
+
+    def name(self, number: int) -> str:
+        return self._rows[number][0]
+
+    def key(self, number: int) -> str:
+        return key_of(self.name(number))
+
+    def labels(self, number: int) -> list[Label]:
+        return self._rows[number][1]
+
+    def where(self, number: int) -> tuple[str, int]:
+        return self._rows[number][2]
+
+
 class MLF(Mapping[str, list[Label]]):
     """Mapping from the key of an utterance to its labels, in file order, from one or more label files.
 
@@ -69,19 +113,22 @@ class MLF(Mapping[str, list[Label]]):
     """
 
     def __init__(self) -> None:
-        self._labels: dict[str, list[Label]] = {}
-        self._places: dict[str, tuple[str, int]] = {}
-        self._any_path: set[str] = set()
-        self._by_tail: dict[str, str] | None = None  # built on first use
         self.faulty: set[str] = set()
-        self._patterns: list[tuple[re.Pattern[str], str, list[Label], tuple[str, int]]] = []
+        self._small = _Entries()
+        self._patterns = _Entries()
+        self._expressions: list[re.Pattern[str]] = []  # of the patterns
         self._large: LabelIndex | None = None  # the entries of large files, after the others
         self._bytes = 0  # in files
 
+    @property
+    def _indexes(self) -> "tuple[_Entries | LabelIndex, ...]":
+        return (self._small,) if self._large is None else (self._small, self._large)
+
     def __getitem__(self, key: str) -> list[Label]:
-        if self._large is not None and (number := self._large.find(key)) is not None:
-            return self._large.labels(number)
-        return self._labels[key]
+        if (entry := self._exactly(key)) is None:
+            raise KeyError(key)
+        index, number = entry
+        return index.labels(number)
 
     @property
     def is_large(self) -> bool:
@@ -92,27 +139,23 @@ class MLF(Mapping[str, list[Label]]):
         return isinstance(key, str) and self._exactly(key) is not None
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._labels
-        if self._large is not None:
-            yield from map(self._large.key, range(len(self._large)))
+        for index in self._indexes:
+            yield from map(index.key, range(len(index)))
 
     def __len__(self) -> int:
-        return len(self._labels) + (0 if self._large is None else len(self._large))
-
-    def items(self) -> ItemsView[str, list[Label]]:
-        return _Items(self)
+        return sum(map(len, self._indexes))
 
     @property
     def patterns(self) -> list[str]:
         """Names of entries with wildcards other than a leading `*/`, in file order."""
-        return [name for _, name, _, _ in self._patterns]
+        return list(map(self._patterns.name, range(len(self._patterns))))
 
     def where(self, name: str) -> str:
         """Return "file:line" of the entry with this key, or that `lookup` finds; raises KeyError if there is none."""
         entry = self._exactly(name) or self._find(name)
         if entry is None:
             raise KeyError(name)
-        return "{}:{}".format(*entry[1])
+        return _place(*entry)
 
     def lookup(self, name: str) -> list[Label] | None:
         """Return the labels of an utterance, given its logical name or key; None if there is no entry for it.
@@ -128,56 +171,45 @@ class MLF(Mapping[str, list[Label]]):
         entry = self._find(name)
         if entry is None:
             return None
-        labels, file_and_line = entry
-        if isinstance(labels, int):
-            assert self._large is not None
-            labels = self._large.labels(labels)
-        return labels, "{}:{}".format(*file_and_line)
+        index, number = entry
+        return index.labels(number), _place(index, number)
 
     def expected_entry(self, name: str) -> str:
         """Return the end of a message about a missing entry: `expected an entry */u.lab`, and a similar entry if there
         is one.
         """
         tail = key_of(name).rsplit("/", 1)[-1]
-        if self._by_tail is None:
-            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
-        ending = self._by_tail.get(tail) or (None if self._large is None else self._large.ending(tail))
+        ending = next(filter(None, (index.ending(tail) for index in self._indexes)), None)
         return f"expected an entry */{tail}.lab" + (f", not {ending}.lab: directories are compared" if ending else "")
 
-    def _find(self, name: str) -> tuple[list[Label] | int, tuple[str, int]] | None:
-        """Return (labels or their number among those of large files, (file, line)) of the entry for an utterance."""
+    def _find(self, name: str) -> "tuple[_Entries | LabelIndex, int] | None":
+        """Return the index with the entry for an utterance, and its number there."""
         key = key_of(name)
         name = canonical(name)
         for candidate in (key, name) if key != name else (key,):  # a key may have a dot, as in sp0.9-utt
             if (entry := self._exactly(candidate)) is not None:
                 return entry
             tail = candidate
-            while (self._any_path or self._large is not None) and "/" in tail:
+            while "/" in tail:
                 tail = tail.split("/", 1)[1]
                 if (entry := self._exactly(tail, any_path=True)) is not None:
                     return entry
-        for expression, _, labels, file_and_line in self._patterns:
+        for number, expression in enumerate(self._expressions):
             if expression.fullmatch(key):
-                return labels, file_and_line
+                return self._patterns, number
         return None
 
-    def _exactly(self, key: str, any_path: bool = False) -> tuple[list[Label] | int, tuple[str, int]] | None:
+    def _exactly(self, key: str, any_path: bool = False) -> "tuple[_Entries | LabelIndex, int] | None":
         """Return what `_find` returns for the entry with a key; any_path: only for one that was written `*/key`."""
-        if key in self._labels and (not any_path or key in self._any_path):
-            return self._labels[key], self._places[key]
-        number = None if self._large is None else self._large.find(key, any_path)
-        return None if self._large is None or number is None else (number, self._large.where(number))
+        for index in self._indexes:
+            if (number := index.find(key, any_path)) is not None:
+                return index, number
+        return None
 
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
         """Add an entry.  Raises FormatError if an entry with this name exists."""
-        if not self._is_new(file, name, labels, line):
-            return
-        key = key_of(name)
-        self._by_tail = None
-        self._labels[key] = labels
-        self._places[key] = (file, line)
-        if name.startswith("*/"):
-            self._any_path.add(key)
+        if self._is_new(file, name, labels, line):
+            self._small.add(name, labels, (file, line))
 
     def _is_new(self, file: str, name: str, labels: list[Label], line: int, earlier: int = 0) -> bool:
         """Keep an entry whose name is a pattern and return False, or check that its name is new and return True.
@@ -186,12 +218,12 @@ class MLF(Mapping[str, list[Label]]):
         """
         key = key_of(name)
         if "*" in key or "?" in key:
-            expression = re.compile(wildcard(cut_extension(name)), re.DOTALL)
-            self._patterns.append((expression, name, labels, (file, line)))
+            self._expressions.append(re.compile(wildcard(cut_extension(name)), re.DOTALL))
+            self._patterns.add(name, labels, (file, line))
             return False
-        entry = ([], (file, earlier)) if earlier else self._exactly(key)
-        if entry is not None:
-            where = "{}:{}".format(*entry[1])
+        entry = self._exactly(key)
+        if earlier or entry is not None:
+            where = f"{file}:{earlier}" if earlier or entry is None else _place(*entry)
             raise FormatError(f"{file}:{line}: entry {key!r} is already at {where}; expected each utterance once")
         return True
 
@@ -206,10 +238,9 @@ class MLF(Mapping[str, list[Label]]):
 
         text = LabelText(path)
         source = f"{path}"
-        self._by_tail = None
         text.check_header()
         if self._large is None:
-            self._large = LabelIndex(_parse_labels, self._labels)
+            self._large = LabelIndex(_parse_labels, self._small)
         refuse = None if on_fault is None else partial(self._refuse, source, on_fault)
         self._large.add_file(text, partial(self._is_new, source), wanted, refuse)
 
@@ -220,19 +251,8 @@ class MLF(Mapping[str, list[Label]]):
         return is_file and (self._large is not None or self._bytes > LARGE)
 
 
-class _Items(ItemsView[str, list[Label]]):
-    """The entries of an MLF, of which each is looked up once."""
-
-    def __init__(self, mlf: MLF):
-        super().__init__(mlf)
-        self._mlf = mlf
-
-    def __iter__(self) -> Iterator[tuple[str, list[Label]]]:
-        mlf = self._mlf
-        yield from mlf._labels.items()
-        if mlf._large is not None:
-            for number in range(len(mlf._large)):
-                yield mlf._large.key(number), mlf._large.labels(number)
+def _place(index: "_Entries | LabelIndex", number: int) -> str:
+    return "{}:{}".format(*index.where(number))
 
 
 def read_mlf(
@@ -405,3 +425,22 @@ def write_mlf(path: str | Path, entries: Iterable[tuple[str, list[Label] | FileP
                 file.write(labels.read_bytes().decode("utf-8", "surrogateescape"))
             else:
                 file.write(format_entry(name, labels, path))
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    mlf = read_mlf(path)
+    labels = [label for entry in mlf.values() for label in entry]
+    names = Counter(label.name for label in labels)
+    ends = [entry[-1].end for entry in mlf.values() if entry and entry[-1].end is not None]
+    levels = 1 + max((len(label.aux) for label in labels), default=0)
+    figures: Figures = [
+        ("entries", f"{len(mlf)}" + (f" and {len(mlf.patterns)} patterns" if mlf.patterns else "")),
+        ("labels", f"{len(labels)}, {len(names)} different"),
+        ("levels", levels),
+        ("times", f"{seconds(sum(ends))} in {len(ends)} entries" if ends else "none"),
+        ("scores", "yes" if any(label.score is not None for label in labels) else "no"),
+        ("frequent", ", ".join(f"{name} {count}" for name, count in names.most_common(5))),
+    ]
+    empty = sum(not entry for entry in mlf.values())
+    return figures + ([("empty", f"{empty} entries without labels")] if empty else [])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures
 from readers.common.text import is_closed, is_count, is_number, read_lines, to_numbers, unescape
 from readers.errors import FormatError
 from readers.htk.hmm_set import (
@@ -400,3 +401,20 @@ class _Parser:
         if sums[-1] or matrix[:, 0].any():
             raise self.fault("transitions out of the last state or into the first", "none", begin)
         return TransitionMatrix(matrix, macro)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    from readers.htk.hmm_set import MACRO_KINDS
+
+    hmm_set = read_mmf(path)
+    options = hmm_set.options
+    shared = [f"{len(parts)} {MACRO_KINDS[kind]}" for kind, parts in hmm_set.macros.items() if kind != "h" and parts]
+    tees = [name for name, hmm in hmm_set.hmms.items() if hmm.is_tee]
+    return [
+        ("models", len(hmm_set.hmms)),
+        ("shared", ", ".join(shared) or "nothing"),
+        ("frames", f"{options.vector_size or 'size not given'}, {options.kind or 'kind not given'}"),
+        *([("T-models", " ".join(tees))] if tees else []),
+        ("+names", " ".join(hmm_set.hmms)),
+    ]

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -401,3 +402,40 @@ def _encode(path: str | Path, frames: npt.NDArray[np.floating], kind: int, order
             + f" in kind {kind_name(kind)}"
         )
     return [values.T.astype(order + "i2").tobytes()], 2 * dim, 0
+
+
+class FrameRange(Protocol):
+    """Frames of an HTK parameter file, as those of an utterance: first and last one, None for the whole file."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
+
+
+def read_features(utterance: FrameRange) -> tuple[np.ndarray, str, int]:
+    """Return features (d, T) float32, their kind and period.  Raises ShapeError unless there are some, all finite."""
+    file = read_htk(utterance.path, utterance.start or 0, utterance.end)
+    check_frames(file.frames, utterance)
+    return file.frames, kind_name(file.kind & ~(HAS_C | HAS_K)), file.period
+
+
+def check_frames(frames: np.ndarray, utterance: FrameRange) -> None:
+    """Raise ShapeError unless there are frames (d, T), all finite."""
+    if not frames.shape[1]:
+        raise ShapeError(f"{utterance.path}: no frames; expected at least one")
+    if not np.isfinite(frames).all():
+        bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0]) + (utterance.start or 0)
+        raise ShapeError(f"{utterance.path}: frame {bad} has a value that is infinite or NaN; expected finite values")
+
+
+def unlike(form: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
+    """Return how forms of features (kind, values of a frame, ticks from frame to frame) differ, for a message."""
+    described, description_expected = (
+        f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (form, expected)
+    )
+    return f"{described}; expected {description_expected}"

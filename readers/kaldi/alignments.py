@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures
 from readers.common.text import is_count, read_bytes
 from readers.errors import FormatError
 from readers.kaldi.ark import BINARY, MAX_KEY_BYTES, decode_key, read_key
@@ -111,3 +112,15 @@ def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> n
     if bad is not None:
         raise FormatError(f"{where}: label {bad[:40]!r}; expected {expected}")
     return np.array([int(token) if ids is None else ids[token] for token in tokens], np.int32)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    alignments = dict(read_alignments(path))
+    classes = set().union(*(np.unique(labels).tolist() for labels in alignments.values()))
+    return [
+        ("entries", len(alignments)),
+        ("frames", sum(map(len, alignments.values()))),
+        ("classes", f"{len(classes)} different"),
+        ("first key", next(iter(alignments), "none")),
+    ]

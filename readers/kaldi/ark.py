@@ -9,6 +9,7 @@ Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 import os
 import re
 import struct
+from collections import Counter
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures, num_files
 from readers.common.text import canonical, read_lines, to_numbers
 from readers.errors import FormatError
 
@@ -392,3 +394,27 @@ def _parse_text_matrix(text: bytes, where: str) -> npt.NDArray[np.float32]:
         raise FormatError(f"{where}: {len(rows)} rows of unequal length; expected a row of numbers for each frame")
     with np.errstate(over="ignore"):  # callers check the values
         return np.array(values, np.float32)
+
+
+def ark_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = scan_ark(path)
+    headers = [read_matrix_header(path, entry.offset, True) for entry in entries]
+    kinds = Counter(header.kind.decode().strip() for header in headers)
+    return [
+        ("entries", len(entries)),
+        ("frames", sum(header.num_frames for header in headers)),
+        ("values", " and ".join(str(dim) for dim in sorted({header.dim for header in headers} - {0})) + " per frame"),
+        ("stored as", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
+        ("first key", entries[0].key if entries else "none"),
+    ]
+
+
+def ark_scp_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_ark_scp(path)
+    return [
+        ("entries", len(entries)),
+        ("archives", num_files(entry.path for entry in entries)),
+        ("first key", entries[0].key if entries else "none"),
+    ]

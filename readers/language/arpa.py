@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.common.text import decode_lines, is_number, read_bytes
 from readers.errors import FormatError
 from readers.language.arpa_columns import Columns, read_columns
@@ -297,3 +298,12 @@ def _format_rows(arpa: Arpa, order: ArpaOrder, part: slice, digits: int, last: b
         tail = "" if last or backoff == 0 else f"\t{backoff:.{digits}g}"
         rows.append(f"{logprob:.{digits}g}\t{text}{tail}\n")
     return "".join(rows)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    arpa = read_arpa(path)
+    figures: Figures = [("order", arpa.order)]
+    figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
+    special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
+    return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.files import write_lines
+from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
 
@@ -69,11 +70,11 @@ def classed_words(counts: Counter[str], size: int, num_classes: int, unknown: st
     Words of equal count are in byte order (CNTK: in any order).  As in CNTK, a word that alone fills more than a class
     begins the next one, so a class may be empty.
     """
-    others = Counter(counts)
-    merged = others.pop(unknown, 0)
-    ordered = sorted(others, key=lambda word: (-others[word], word.encode()))
-    vocabulary = {word: others[word] for word in ordered[: size - 1]}
-    vocabulary[unknown] = merged + sum(others[word] for word in ordered[size - 1 :])
+    unlisted = Counter(counts)
+    merged = unlisted.pop(unknown, 0)
+    ordered = sorted(unlisted, key=lambda word: (-unlisted[word], word.encode()))
+    vocabulary = {word: unlisted[word] for word in ordered[: size - 1]}
+    vocabulary[unknown] = merged + sum(unlisted[word] for word in ordered[size - 1 :])
     total = sum(vocabulary.values())
     shares = {word: math.sqrt(count / total) for word, count in vocabulary.items()}
     total_share = math.fsum(shares.values())
@@ -158,3 +159,10 @@ def read_vocabulary(path: str | Path) -> list[VocabularyWord]:
     if not words:
         raise FormatError(f"{path}: no entries; expected lines `number count word class`")
     return words
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    words = read_vocabulary(path)
+    classes = {word.word_class for word in words}
+    return [("words", len(words)), ("classes", len(classes)), ("most frequent", words[0].word)]

@@ -28,6 +28,7 @@ import numpy as np
 from readers.common.file_part import check_length, part_of
 from readers.common.files import held, holder, require_writable
 from readers.common.names import by_unique_ends
+from readers.common.report import Figures
 from readers.common.temporary import sync_directory
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
@@ -64,7 +65,7 @@ class IndexedArchive:
     path : str or Path
         The archive.
     kind : str
-        The kind of archive that is expected, as given to its writer.
+        The kind of archive that is expected, as given to its writer; "" for any kind.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class IndexedArchive:
     (array([0, 1, 2]), 'anna')
     """
 
-    def __init__(self, path: str | Path, kind: str):
+    def __init__(self, path: str | Path, kind: str = ""):
         self.path = Path(path)
         self.kind = kind
         if self.path.exists() and not self.path.is_file():
@@ -328,7 +329,9 @@ def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], 
     if zlib.crc32(text) != checksum or len(text) != length:
         raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
     description = _parse_object(text, str(path))
-    if description.get("kind") != kind or not isinstance(description.get("metadata"), dict):
+    if description.get("kind") != (kind or description.get("kind")) or not isinstance(
+        description.get("metadata"), dict
+    ):
         raise FormatError(f"{path}: archive of {description.get('kind')}; expected an archive of {kind}")
     return description["metadata"], _aligned(_START.size + length)
 
@@ -406,3 +409,10 @@ def _complete_records(content: np.ndarray, position: int) -> Iterator[tuple[str,
             names.add(name)
             yield name, position, begin + size
             position = begin + size
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    archive = IndexedArchive(path)
+    single = {key: value for key, value in archive.metadata.items() if isinstance(value, str | int | float)}
+    return [("records", f"{len(archive.names)}"), *((key, f"{value}") for key, value in single.items())]

@@ -13,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from readers.common.text import SENT_START, is_count, read_lines, to_number
+from readers.common.report import Figures, extent, rows_of
+from readers.common.text import SENT_START, is_count, is_number, read_lines, to_number
 from readers.errors import FormatError
 
 SCORE_COLUMNS = ("acoustic", "lm")
@@ -138,3 +139,33 @@ def _score(text: str, where: str, name: str) -> float:
     if not math.isfinite(value):
         raise FormatError(f"{where}: {name} score {text!r}; expected a finite number, a natural log")
     return value
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    lists = read_nbest(path)
+    sizes = [len(entry) for entry in lists.values()]
+    return [("utterances", len(lists)), ("hypotheses", f"{sum(sizes)}, {extent(sizes)} each")]
+
+
+def consensus_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = list(map(consensus_slots, rows_of(path)))
+    slots = [slot for row in rows for slot in row or ()]
+    contested = sum(len(slot) > 1 for slot in slots)
+    return [("utterances", len(rows)), ("slots", f"{len(slots)}, {contested} of them with several words")]
+
+
+def consensus_slots(row: list[str]) -> list[list[str]] | None:
+    """Return the words of each slot of a line `utterance [ word probability ... ] ...`; None for other lines."""
+    slots: list[list[str]] = []
+    at = 1
+    while at < len(row):
+        if row[at] != "[" or "]" not in row[at:]:
+            return None
+        slot = row[at + 1 : row.index("]", at)]
+        if not slot or len(slot) % 2 or not all(is_number(p) and 0 <= float(p) <= 1 for p in slot[1::2]):
+            return None
+        slots.append(slot[::2])
+        at += len(slot) + 2
+    return slots

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.report import Figures
 from readers.common.text import canonical, decode_text, is_number
 from readers.errors import FormatError
 
@@ -180,3 +181,14 @@ class _Tokens:
             if token == '"':
                 raise FormatError(f"{self.where}: a quote is not closed; expected another one")
             yield token
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    tiers = read_textgrid(path)
+    ends = [interval.end for tier in tiers for interval in tier.intervals]
+    return [
+        ("tiers", " ".join(tier.name for tier in tiers if tier.name) or "none named"),
+        ("intervals", sum(len(tier.intervals) for tier in tiers if not tier.has_points)),
+        ("ends at", f"{max(ends, default=0.0):.2f} s"),
+    ]

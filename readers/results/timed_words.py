@@ -5,17 +5,21 @@ CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVT
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import atomic_write, write_content, write_lines
+from readers.common.report import Figures, rows_of
 from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
 
 MOST_SECONDS = 1e9
 CHANNEL = "1"
+STM_COMMENT = ";;"
+CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d{1,9}):)?(\d{1,9}):(\d\d)[.,](\d{3})")
 LETTERS = {"A": "1", "B": "2"}  # other names of channels
 SPEAKER = "unknown"
 CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
@@ -362,3 +366,42 @@ def _clock(seconds: float, point: str) -> str:
     minutes, thousandths = divmod(thousandths, 60_000)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02d}:{minutes:02d}:{thousandths // 1000:02d}{point}{thousandths % 1000:03d}"
+
+
+def ctm_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    utterances = read_ctm(path)
+    words = [word for entry in utterances.values() for word in entry]
+    confidences = [word.confidence for word in words if word.confidence is not None]
+    return [
+        ("utterances", len(utterances)),
+        ("words", f"{len(words)}, {len({word.text for word in words})} different"),
+        ("ends at", f"{max(word.end for word in words):.2f} s"),
+        (
+            "confidence",
+            f"given for {len(confidences)}"
+            + (f", mean {sum(confidences) / len(confidences):.3f}" if confidences else ""),
+        ),
+    ]
+
+
+def stm_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = [row for row in rows_of(path) if not row[0].startswith(STM_COMMENT)]
+    texts = [row[6:] if row[5:] and row[5].startswith("<") else row[5:] for row in rows]  # <labels> is not a word
+    return [
+        ("segments", f"{len(rows)} of {len({row[0] for row in rows})} recordings"),
+        ("speakers", len({row[2] for row in rows})),
+        ("words", sum(map(len, texts))),
+        ("ends at", f"{max(float(row[4]) for row in rows):.2f} s"),
+    ]
+
+
+def subtitles_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
+    ends = [
+        int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(thousandths) / 1000
+        for hours, minutes, seconds, thousandths in (cue.groups() for cue in cues)
+    ]
+    return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]

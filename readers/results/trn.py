@@ -5,9 +5,11 @@ Source: NIST sclite documentation; the AN4 corpus; Kaldi's data directories (`te
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from readers.common.report import Figures
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
@@ -98,3 +100,10 @@ def named_entries(path: str | Path) -> dict[str, tuple[list[str], int]]:
     if not transcripts:
         raise FormatError(f"{path}: no transcripts; expected lines `utterance word word ...`")
     return transcripts
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    transcripts = read_trn(path)
+    words = Counter(word for entry in transcripts.values() for word in entry)
+    return [("utterances", len(transcripts)), ("words", f"{sum(words.values())}, {len(words)} different")]

@@ -11,6 +11,7 @@ from readers.tables.hmm_tables import read_topology as read_topology
 from readers.tables.hmm_tables import read_transitions as read_transitions
 from readers.tables.hmm_tables import write_state_map as write_state_map
 from readers.tables.hmm_tables import write_transitions as write_transitions
+from readers.tables.passes import GaussianSums as GaussianSums
 from readers.tables.priors import read_priors as read_priors
 from readers.tables.state_names import state_map_of as state_map_of
 from readers.tables.text_matrix import read_text_matrix as read_text_matrix

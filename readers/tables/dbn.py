@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.files import write_content
+from readers.common.report import Figures
 from readers.errors import FormatError
 
 SIGMOID_LAYERS = ("rbmgaussbernoulli", "rbmbernoullibernoulli")
@@ -241,3 +242,13 @@ class _DbnFile:
         if matrix.size and matrix.shape[1] != 1:
             raise FormatError(f"{self.where}: {name} is {matrix.shape[0]}x{matrix.shape[1]}; expected one column")
         return matrix.reshape(-1)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model = read_dbn(path)
+    figures: Figures = [("version", model.version), ("comment", model.comment.strip() or "none")]
+    for number, layer in enumerate(model.layers):
+        rows, cols = layer.weights.shape
+        figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
+    return [*figures, ("priors", "none" if model.prior is None else len(model.prior))]

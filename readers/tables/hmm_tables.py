@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
+from readers.common.report import Figures, extent
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
 
@@ -372,3 +373,50 @@ def _write(path: str | Path, rows: Iterable[Sequence[str]]) -> None:
                 if not field or field.split() != [field]:
                     raise FormatError(f"{path}: name {field!r} cannot be written; expected no blanks in it")
             file.write(" ".join(row) + "\n")
+
+
+def transitions_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    stay = [math.exp(ln_self) for ln_self, _ in read_transitions(path).values()]
+    frames = [1 / (1 - p) for p in stay if p < 1]
+    figures: Figures = [("states", len(stay)), ("staying", f"probability {extent(stay, '.3f')}")]
+    return figures + ([("duration", f"{extent(frames, '.1f')} frames expected")] if frames else [])
+
+
+def cntkmap_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    indices = read_cntkmap(path)
+    return [("states", len(indices)), ("outputs", extent(indices.values()))]
+
+
+def tied_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    tied = read_tied_states(path)
+    return [("states", len(tied)), ("senones", len(set(tied.values())))]
+
+
+def silence_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    model, topology = read_silence(path)
+    return [("model", model), ("topology", topology)]
+
+
+def topology_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    models = read_topology(path)
+    return [("models", " ".join(models)), ("ways", sum(map(len, models.values())))]
+
+
+def state_map_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    models = read_state_map(path)
+    sizes = {len(states) for states in models.values()}
+    states = {state for row in models.values() for state in row}
+    each = f"{min(sizes)}" if len(sizes) == 1 else extent(sizes)
+    return [("models", f"{len(models)}, {each} states each"), ("states", f"{len(states)} different")]
+
+
+def lookahead_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    scores = read_lookahead(path)
+    return [("words", len(scores)), ("scores", extent(scores.values(), "g"))]

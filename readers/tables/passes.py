@@ -4,9 +4,12 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress
@@ -21,6 +24,8 @@ class TrainingState(Protocol):
     def history(self) -> tuple[dict[str, Any], ...]: ...
 
 
+LEAST_FRAMES = 3.0  # of a Gaussian, to estimate its mean and variance anew, as HERest's -m
+SPLIT = 0.2  # standard deviations between a Gaussian and its halves, as HHEd's MU
 State = TypeVar("State", bound=TrainingState)
 
 
@@ -68,7 +73,9 @@ class PassTraining(ABC, Generic[State]):
     ) -> Any:
         """The sums of all shards or of some: function(shard, *arguments), whose results have a method `add`."""
         shards = self.shards if shards is None else shards
-        sums, done, total = None, 0, sum(map(self.size_of, shards))
+        sums = None
+        done = 0
+        total = sum(map(self.size_of, shards))
         for part, shard in zip(self.runner.results(function, shards, *arguments), shards):
             if sums is None:
                 sums = part
@@ -138,3 +145,49 @@ def file_mark(path: str | Path) -> tuple[int, int]:
     """Size and time of the last change of a file, for `PassTraining.contents`."""
     status = Path(path).stat()
     return status.st_size, status.st_mtime_ns
+
+
+@dataclass
+class GaussianSums:
+    """Sums over frames, weighted by the posterior probabilities of C Gaussians; those of shards add up.
+
+    Attributes
+    ----------
+    occupancy : (C,) float64
+        Expected number of frames of each Gaussian.
+    total : (C, d) float64
+        Expected sums of its frames.
+    square : (C, d) or (C, d, d) float64
+        Expected sums of their squares; with full covariances, of their products, of which only the lower triangles
+        are used.
+    log_likelihood : float
+    frames : int
+    """
+
+    occupancy: np.ndarray
+    total: np.ndarray
+    square: np.ndarray
+    log_likelihood: float = 0.0
+    frames: int = 0
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The sums that are arrays."""
+        return self.occupancy, self.total, self.square
+
+    def add(self, other: "GaussianSums") -> None:
+        """Add the sums of other frames."""
+        for sums, more in zip(self.arrays(), other.arrays()):
+            sums += more
+        self.log_likelihood += other.log_likelihood
+        self.frames += other.frames
+
+    def diagonal(self, means: np.ndarray, variances: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and variances (C, d) of greatest likelihood, with variances of at least `floor` (d,).
+
+        Gaussians with less than LEAST_FRAMES frames keep the given ones.
+        """
+        enough = self.occupancy >= LEAST_FRAMES
+        count = np.where(enough, self.occupancy, 1.0)[:, None]
+        mean = self.total / count
+        variance = np.maximum(self.square / count - mean**2, floor)
+        return np.where(enough[:, None], mean, means), np.where(enough[:, None], variance, variances)

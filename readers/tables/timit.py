@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import atomic_write, write_lines
+from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
 
@@ -128,3 +129,9 @@ def read_phone_map(path: str | Path, column: int = 2) -> dict[str, str | None]:
     if not phones:
         raise FormatError(f"{path}: no phones; expected lines of names")
     return phones
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    segments = read_segments(path)
+    return [("segments", len(segments)), ("ends at", f"sample {max(segment.end for segment in segments)}")]

@@ -28,7 +28,8 @@ class Comparison:
         return self.all_stages
 
     def result(self) -> RecipeResult:
-        figures, lines = [], []
+        figures = []
+        lines = []
         pictures: list[Path] = []
         reports: list[Path] = []
         for system, description in self.systems:

@@ -73,17 +73,18 @@ def find_sets(data: Path) -> dict[str, list[Utterance]]:
             "run argonaut recipe own"
         )
     held_out = {name for line in read_lines(DEV_SPEAKERS) if not line.startswith("#") for name in line.split()}
-    known = _read_set(data, "train")
+    train_and_dev = _read_set(data, "train")
     return {
-        "train": [utterance for utterance in known if utterance.speaker not in held_out],
-        "dev": [utterance for utterance in known if utterance.speaker in held_out],
+        "train": [utterance for utterance in train_and_dev if utterance.speaker not in held_out],
+        "dev": [utterance for utterance in train_and_dev if utterance.speaker in held_out],
         "test": _read_set(data, "test"),
     }
 
 
 def _read_set(data: Path, name: str) -> list[Utterance]:
     """Return the utterances of a list of files, with their transcripts."""
-    list_file, transcription = data / f"etc/an4_{name}.fileids", data / f"etc/an4_{name}.transcription"
+    list_file = data / f"etc/an4_{name}.fileids"
+    transcription = data / f"etc/an4_{name}.transcription"
     transcripts = read_trn(transcription)
     utterances = []
     for number, line in enumerate(read_lines(list_file), 1):
@@ -93,7 +94,7 @@ def _read_set(data: Path, name: str) -> list[Utterance]:
         if path.name not in transcripts:
             raise FormatError(f"{list_file}:{number}: {path.name} is not in {transcription}; expected its transcript")
         places = [data / "wav" / path.with_name(path.name + extension) for extension in AUDIO]
-        audio = next((place for place in places if place.exists()), places[0])
+        audio = next((candidate for candidate in places if candidate.exists()), places[0])
         utterances.append(Utterance(path.name, path.parent.name, audio, tuple(transcripts[path.name])))
     if not utterances:
         raise FormatError(f"{list_file}: no utterances; expected one per line")

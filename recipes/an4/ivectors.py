@@ -31,7 +31,8 @@ class Adapted(Tied):
 
     def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
         super().__init__(options, overrides, name)
-        self.gaussians, self.values = GAUSSIANS, VALUES
+        self.gaussians = GAUSSIANS
+        self.values = VALUES
         self.vectors = self.out / "lvcsr" / "ivectors"
 
     def system_stages(self) -> list[Stage]:

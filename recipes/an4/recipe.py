@@ -70,9 +70,12 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: RecipeOptions, overrides: Sequence[str] = (), network: str = "dnn"):
-        self.data, self.out = corpus_of(options.data), options.out
-        self.seed, self.overrides = options.seed, overrides
-        self.network, self.acoustic = network, NETWORKS[network]
+        self.data = corpus_of(options.data)
+        self.out = options.out
+        self.seed = options.seed
+        self.overrides = overrides
+        self.network = network
+        self.acoustic = NETWORKS[network]
         self.home = self.out / self.acoustic.folder
         self.workers = options.workers or available_cores()
         self.sets = find_sets(self.data)
@@ -115,10 +118,10 @@ class Recipe:
 
     @property
     def packing(self) -> Stage:
-        own = (own_name(name, self.network) for name in ("train", "tune", "decode"))
+        stage_names = (own_name(name, self.network) for name in ("train", "tune", "decode"))
         return Stage(
             own_name("pack", self.network), "a bundle: everything that recognition needs, in one file", self.pack,
-            ("lists", "features", "lm", "graph", *own),
+            ("lists", "features", "lm", "graph", *stage_names),
         )  # fmt: skip
 
     def evaluation_stages(self, name: str, graphs: Sequence[str]) -> list[Stage]:
@@ -183,12 +186,16 @@ class Recipe:
         from recipes.an4 import prepare
         from recipes.background import FRAME, background_files, count_frames, write_background
 
-        lists, config, background = self.out / "lists", self.out / "config", self.out / "background"
-        reports, mean = self.out / "reports", config / "plain.hcopy"
+        lists = self.out / "lists"
+        config = self.out / "config"
+        background = self.out / "background"
+        reports = self.out / "reports"
+        mean = config / "plain.hcopy"
         lost = extract(FEATURES, lists / "train.hcopy.list", self.workers, speech_mean=mean)
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
-            warped, listed = config / f"{name}.hcopy", lists / f"{name}.hcopy.list"
+            warped = config / f"{name}.hcopy"
+            listed = lists / f"{name}.hcopy.list"
             prepare.write_warped_config(mean, warp, warped)
             lost |= extract(warped, listed, self.workers, report=reports / f"features.{name}")
         for set_name, utterances in self.sets.items():
@@ -256,11 +263,13 @@ class Recipe:
         return Evaluation(self.out, self.home, self.model, window, models, GRID, self.workers, "*-%%%%*-?")
 
     def pack(self) -> int:
-        layout, window = self.acoustic.bundle, self.acoustic.window
+        layout = self.acoustic.bundle
+        window = self.acoustic.window
         return make_bundle(self.out, self.bundle, layout, rate=RATE, window=window) | self.calibrate()
 
     def calibrate(self) -> int:
-        dev, plain = self.out / "labels" / "dev.words.mlf", self.out / "lists" / "plain.hcopy.list"
+        dev = self.out / "labels" / "dev.words.mlf"
+        plain = self.out / "lists" / "plain.hcopy.list"
         return calibrate(self.bundle, words=dev, test=self.evaluation.references, list=plain)
 
     def result(self) -> RecipeResult:
@@ -283,8 +292,8 @@ class Recipe:
         return self.out / "features" / copy / f"{utterance.name}.fbank"
 
     def lm_file(self, name: str) -> Path:
-        given = (self.data / file for file in FLAT_LMS if name == "flat")
-        return next((file for file in given if file.exists()), self.out / "lm" / f"{name}.arpa")
+        candidates = (self.data / file for file in FLAT_LMS if name == "flat")
+        return next((file for file in candidates if file.exists()), self.out / "lm" / f"{name}.arpa")
 
     def graph_folder(self, name: str) -> Path:
         return self.out / "graph" / name

@@ -63,8 +63,10 @@ class Further(Tied):
     def make_copies(self) -> int:
         from readers.htk.mlf import read_mlf, write_mlf
 
-        train, words = self.sets["train"], read_mlf(self.out / "labels" / "train.words.mlf")
-        source, config = self.copies / "source", self.out / "config" / "plain.hcopy"
+        train = self.sets["train"]
+        words = read_mlf(self.out / "labels" / "train.words.mlf")
+        source = self.copies / "source"
+        config = self.out / "config" / "plain.hcopy"
         write_lines(source / "audio.scp", (f"{utterance.name}={utterance.audio}" for utterance in train))
         write_mlf(source / "words.mlf", ((f"*/{utterance.name}.lab", words[utterance.name]) for utterance in train))
         options = augmentation.AugmentOptions(

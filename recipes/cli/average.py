@@ -15,7 +15,8 @@ from recipes.cli.console import show_losses
 def run(options: AverageOptions, console: Console) -> int:
     with console.progress() as progress:
         result = average(options, progress=progress)
-    report, num_alignments = result.report, len(options.alignments)
+    report = result.report
+    num_alignments = len(options.alignments)
     show_losses(report, options.report_path, console.verbose, options.alignments[0])
     print(report.summary())
     print(

@@ -52,7 +52,8 @@ def run(options: CommandOptions, console: Console) -> int:
         require_writable(options.picture, [options.words, options.test])
     with console.progress("files") as progress:
         result = calibrate(options, progress=progress)
-    calibration, words = result.calibration, result.words
+    calibration = result.calibration
+    words = result.words
     if result.bundle is not None and calibration is not None:  # was fitted
         print(f"{calibration.method} map: {calibration.words} words of {calibration.utterances} utterances")
         if calibration.words < FEWEST_WORDS:

@@ -38,7 +38,8 @@ def run(options: ChainOptions, console: Console) -> int:
         result = make_chain(options, progress=progress, log=console.log, note=console.note)
     lines = []
     if result.system:
-        graph, numerators = result.system.denominator, result.system.numerators
+        graph = result.system.denominator
+        numerators = result.system.numerators
         size = f"denominator of {graph.num_states} states and {len(graph.output)} arcs"
         lines = [f"chain: {len(numerators)} numerators, {graph.num_outputs} outputs, {size}"]
     return console.finish(result.report, options.out / "report", *lines, where=options.alignment or options.words)

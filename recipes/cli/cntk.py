@@ -76,14 +76,14 @@ def config_options(argv: list[str]) -> "ConfigOptions":
     """
     from acoustic.actions.config_job import ConfigOptions
 
-    left = [argument for argument in argv if argument != ALLOW_COMMANDS]
+    unread = [argument for argument in argv if argument != ALLOW_COMMANDS]
     settings: list[str] = []
-    while left:
-        argument = left.pop(0)
+    while unread:
+        argument = unread.pop(0)
         if argument == "--scheduler":
-            if not left:
+            if not unread:
                 raise ConfigError("--scheduler: nothing follows; expected the address of a Dask scheduler")
-            argument = f"scheduler={left.pop(0)}"
+            argument = f"scheduler={unread.pop(0)}"
         argument = argument.removeprefix("--") if argument.startswith("--scheduler=") else argument
         if argument.startswith("-"):
             hint = did_you_mean(argument.partition("=")[0], OPTIONS) or "; expected name=value"

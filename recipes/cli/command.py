@@ -240,9 +240,9 @@ class Command:
         console = Console(parent + self.name, arguments.verbose, machines, bool(self.json) and arguments.json)
         options = options_from(arguments, self.options)
         if arguments.verbose:
-            given = {name.rpartition(".")[2] for name in vars(arguments)}  # not what other options imply
+            flags_given = {name.rpartition(".")[2] for name in vars(arguments)}  # not what other options imply
             for declared, value in options.changed():
-                if declared.name in given and not declared.required and declared.flag.startswith("-"):
+                if declared.name in flags_given and not declared.required and declared.flag.startswith("-"):
                     text = " ".join(map(str, value)) if isinstance(value, tuple) else value
                     usual = "" if declared.default is None else f", not {declared.default!r}"
                     print(f"{declared.flag} is {text}{usual}: command line", file=sys.stderr)

@@ -131,7 +131,8 @@ complete -o default -F _argonaut {programs}
 
 def bash_script(places: dict[str, Place], shell: str = "bash") -> str:
     """Return the script for bash; a word that follows an option with a value is completed as a file."""
-    shown, values = [], []
+    shown = []
+    values = []
     for path, place in places.items():
         options = " ".join(flag for each in place.options for flag in each.flags)
         words = " ".join(place.words)

@@ -144,11 +144,11 @@ def next_step(line: str) -> str:
 def program_name() -> str:
     """Return how the shell can call `argonaut`: by its name, or by its path if this environment is not activated."""
     beside = Path(sys.executable).parent / "argonaut"
-    found = shutil.which("argonaut")
-    if not beside.exists() or (found is not None and Path(found).samefile(beside)):
+    on_path = shutil.which("argonaut")
+    if not beside.exists() or (on_path is not None and Path(on_path).samefile(beside)):
         return "argonaut"
-    here = Path.cwd()
-    return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
+    current = Path.cwd()
+    return str(beside.relative_to(current)) if beside.is_relative_to(current) else str(beside)
 
 
 def one_line(fault: Exception | str) -> str:
@@ -205,8 +205,8 @@ class _Watching:
         self.progress(done, total, **figures)
 
     def watch(self, **figures: object) -> None:
-        done, total, others = self.last
-        self.progress(done, total, **others, **figures)
+        done, total, earlier_figures = self.last
+        self.progress(done, total, **earlier_figures, **figures)
 
 
 @contextlib.contextmanager
@@ -222,7 +222,8 @@ def _live_bar(title: str) -> Iterator[Callable[..., None]]:
         TextColumn("{task.fields[figures]}"),
     )
     # rich would also print what goes to standard output on the terminal, instead of to its file or pipe.
-    console, redirect = Console(stderr=True), sys.stdout.isatty()
+    console = Console(stderr=True)
+    redirect = sys.stdout.isatty()
     with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task(title, total=None, figures="")
 
@@ -236,7 +237,8 @@ class _PlainLines:
     """Progress as lines of text, at most one every PLAIN_INTERVAL seconds."""
 
     def __init__(self, title: str, unit: str):
-        self.title, self.unit = title, unit
+        self.title = title
+        self.unit = unit
         self.last = time.monotonic()
 
     def __call__(self, done: int, total: int | None, **figures: object) -> None:

@@ -23,18 +23,20 @@ def run(options: DenominatorOptions, console: Console) -> int:
 
     machines = console.machines
     with console.runner() as runner, console.progress(runner=runner) as progress:
-        made = make_lattices(
+        outcome = make_lattices(
             options, runner=runner if machines.scheduler else None, threads=machines.workers, progress=progress,
             log=console.log, note=console.note,
         )  # fmt: skip
-    show_losses(made.report, options.out / REPORT, console.verbose, options.features)
-    if made.report.num_done:
-        print(f"{made.report.summary()}; {figures(made.totals)}")
-    return made.report.exit_status
+    show_losses(outcome.report, options.out / REPORT, console.verbose, options.features)
+    if outcome.report.num_done:
+        print(f"{outcome.report.summary()}; {figures(outcome.totals)}")
+    return outcome.report.exit_status
 
 
 def figures(totals: dict[str, int]) -> str:
-    frames, words, seconds = max(totals["frames"], 1), max(totals["words"], 1), max(totals["ticks"] / 1e7, 1e-9)
+    frames = max(totals["frames"], 1)
+    words = max(totals["words"], 1)
+    seconds = max(totals["ticks"] / 1e7, 1e-9)
     return (
         f"frames {totals['frames']}; {totals['arc_frames'] / frames:.1f} arcs per frame; "
         f"{totals['links'] / seconds:.1f} words per second; oracle WER {100 * totals['errors'] / words:.1f}%; "

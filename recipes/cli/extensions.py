@@ -6,15 +6,16 @@ from readers.errors import ConfigError
 
 def take_extensions(argv: list[str]) -> list[str]:
     """Return the arguments without `--extension FILE.py` and `--extension=FILE.py`, which take effect at once."""
-    left, kept = list(argv), []
-    while left:
-        argument = left.pop(0)
+    unread = list(argv)
+    arguments = []
+    while unread:
+        argument = unread.pop(0)
         if argument == OPTION:
-            if not left:
+            if not unread:
                 raise ConfigError(f"{OPTION}: nothing follows; expected the path of a .py file")
-            add_extension(left.pop(0))
+            add_extension(unread.pop(0))
         elif argument.startswith(f"{OPTION}="):
             add_extension(argument.removeprefix(f"{OPTION}="))
         else:
-            kept.append(argument)
-    return kept
+            arguments.append(argument)
+    return arguments

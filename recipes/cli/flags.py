@@ -25,7 +25,8 @@ def add_flags(
     prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
     added to, the parser by default; others: options of the groups around, which help may name.
     """
-    section, others = section or parser, (*others, *options.with_groups())
+    section = section or parser
+    others = (*others, *options.with_groups())
     for declared in options.declared():
         if not declared.on_command_line:
             continue
@@ -109,7 +110,8 @@ def _count(declared: Option) -> str | None:
 
 def _help(declared: Option, others: Sequence[Option]) -> str:
     """Return the help of a flag, with the default unless it says nothing."""
-    text, default = with_names(declared.help, others, "flag").replace("%", "%%"), declared.default
+    text = with_names(declared.help, others, "flag").replace("%", "%%")
+    default = declared.default
     if declared.required or default is None or isinstance(default, bool) or default in ("", ()) or "default" in text:
         return text
     defaults = default if declared.separator else (default,)

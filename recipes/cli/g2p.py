@@ -32,7 +32,8 @@ def run_train(options: G2PTrainOptions, console: Console) -> int:
         trained = train_g2p(options, progress=progress, note=console.note)
     if trained.score is not None:
         print(error_rates(trained.score))
-    model, num_skipped = trained.model, trained.report.num_skipped
+    model = trained.model
+    num_skipped = trained.report.num_skipped
     left_out = f", {num_skipped} left out, see {options.output}.report" if num_skipped else ""
     print(
         f"{options.output}: {model.order}-gram, {model.about['words']} words, {model.about['pronunciations']} "

@@ -43,19 +43,20 @@ SHOWN_WORDS = 5  # of the words that are left out; the report lists all
 def run(options: GraphFiles, console: Console) -> int:
     from decoder.grammars.job import make_graph
 
-    made = make_graph(options, log=console.log, note=console.note)
-    if console.verbose and made.estimate and made.estimate.unseen:
-        unseen, alignment = ", ".join(made.estimate.unseen), " ".join(map(str, options.alignment))
+    outcome = make_graph(options, log=console.log, note=console.note)
+    if console.verbose and outcome.estimate and outcome.estimate.unseen:
+        unseen = ", ".join(outcome.estimate.unseen)
+        alignment = " ".join(map(str, options.alignment))
         print(f"{alignment}: no frames of {unseen}; self-loop probability set to 0.5")
-    if made.graph is None:
+    if outcome.graph is None:
         print(f"tables: {options.hmms}")
         return 0
-    show_guesses(made.guesses, console.verbose)
-    show_dropped(made.graph.dropped, "words", console.verbose)
-    show_dropped(made.graph.dropped_pronunciations, "pronunciations of words that have others", console.verbose)
-    acceptor = made.graph.acceptor
+    show_guesses(outcome.guesses, console.verbose)
+    show_dropped(outcome.graph.dropped, "words", console.verbose)
+    show_dropped(outcome.graph.dropped_pronunciations, "pronunciations of words that have others", console.verbose)
+    acceptor = outcome.graph.acceptor
     print(f"graph: {options.out}: {acceptor.num_states} states, {acceptor.num_arcs} arcs")
-    print(made.report.summary())
+    print(outcome.report.summary())
     return 0  # words that are left out were asked to be
 
 

@@ -80,7 +80,8 @@ def run(options: HcopyCommandOptions, console: Console) -> int:
 
 def show_settings(options: HcopyOptions, verbose: int) -> None:
     """Print the names of settings that have no effect: in one line, or if verbose with the reasons and the features."""
-    settings, features = options.settings, options.features
+    settings = options.settings
+    features = options.features
     names = [name for name in settings if name in WITHOUT_EFFECT]
     if not verbose:
         if names:

@@ -17,7 +17,8 @@ class TextDisplay:
     """Prints a line for each utterance that has ended; with `times`, after the start and the end of its words."""
 
     def __init__(self, times: bool):
-        self.times, self.live = times, sys.stderr.isatty()
+        self.times = times
+        self.live = sys.stderr.isatty()
 
     def __call__(self, event: "RecognitionEvent") -> None:
         self.below("" if event.is_final else event.text)

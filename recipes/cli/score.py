@@ -74,8 +74,8 @@ class Shown(ScoreOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("speakers", "transcriptions", "compare", "confusions", "picture", "per", "json"):
-            both = self.boundaries and getattr(self, name)
-            self.require(name, not both, "is given beside {boundaries}; expected it only when scoring words")
+            is_beside = self.boundaries and getattr(self, name)
+            self.require(name, not is_beside, "is given beside {boundaries}; expected it only when scoring words")
 
 
 def run(options: Shown, console: Console) -> int:
@@ -87,7 +87,8 @@ def run(options: Shown, console: Console) -> int:
     tell = functools.partial(print, file=sys.stderr if options.json else sys.stdout)
     with console.runner() as runner, console.progress(runner=runner) as progress:
         scored = score_files(options, runner=runner, progress=progress, log=tell)
-    results, report = scored.results, scored.report
+    results = scored.results
+    report = scored.report
     if options.transcriptions:
         tell(tables.aligned_errors(results))
     tell(tables.table(results, options.reference, options.hypothesis, speaker_of))
@@ -107,7 +108,8 @@ def run(options: Shown, console: Console) -> int:
     if options.json:
         print(json.dumps(tables.as_object(results, speaker_of, scored.other, scored.comparison)))
         return report.exit_status
-    total, (name, unit) = results.total, ("PER", "phone") if options.per else ("WER", "word")
+    total = results.total
+    name, unit = ("PER", "phone") if options.per else ("WER", "word")
     size = f"{counted(total.num_sentences, 'utterance')}, {counted(total.num_words, unit)}"
     print(f"{name} {total.word_error_rate:.1f}% ({size})")
     return report.exit_status
@@ -118,10 +120,11 @@ def compare(options: Shown, console: Console) -> int:
     from decoder.alignment.boundary_job import score_boundaries
 
     for name in ("workers", "scheduler"):
-        given = bool(getattr(console.machines, name))
-        console.machines.require(name, not given, "is given beside --boundaries; expected it only when scoring words")
+        is_set = bool(getattr(console.machines, name))
+        console.machines.require(name, not is_set, "is given beside --boundaries; expected it only when scoring words")
     boundaries = score_boundaries(options)
-    comparison, report = boundaries.comparison, boundaries.report
+    comparison = boundaries.comparison
+    report = boundaries.report
     if options.report:
         report.write(options.report)
     show_losses(report, options.report, console.verbose, options.hypothesis)

@@ -1,6 +1,7 @@
-"""What a file is and contains: one module for each family of kinds, one function for each kind.
+"""What a file is and contains.
 
-This package is a catalogue.  Open detection.py first, which tells kinds apart.
+Open detection.py first, which tells kinds apart, text_kinds.py those of text; SUMMARIES there names the function beside
+each reader that sums a file up.  The other modules do so for files without a reader of their own.
 """
 
 from readers.common.lazy import face

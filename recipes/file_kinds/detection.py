@@ -1,38 +1,126 @@
-"""Detects what a file is, from its content, and describes it."""
+"""Tells what a file is, from its first bytes or its text, and describes it.
+
+Each reader has a function that sums a file up; SUMMARIES names it for each kind.
+"""
 
 import codecs
 import re
+import struct
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.audio_format import audio_format
+from readers.common.report import Figures
 from readers.errors import FormatError
-from readers.htk.storage.label_fields import HEADER
-from readers.tables.hmm_tables import is_bracketed
-from recipes.file_kinds import (
-    archives,
-    bundles,
-    configs,
-    foreign,
-    graphs,
-    labels,
-    language,
-    models,
-    networks,
-    runs,
-    sound,
-    tables,
-    words,
-)
-from recipes.file_kinds.figures import Figures, Kind
+from readers.htk.parameter_file import WAVEFORM, read_htk_header
+from recipes.file_kinds import networks
+from recipes.file_kinds.text_kinds import Text, text_kind
 
-ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
-ENTRY_WITH_BLANKS = re.compile(r"[^\s=]+=(?:/|\.|\w:[/\\]).*\.\w+(?:\[\d+,\d+(?:,\d+)?\])?")  # of an SCP
-RANGE = re.compile(r"=[^\s=]+\[\d+,\d+\]$")
-SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
-SPEAKER_MAPS = ("speakers", "utt2spk")  # of argonaut import, of Kaldi
-DBN_MAGIC = (b"DBN\n", b"DBN\0")
 MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; limit of the format
 MAX_HEAD = 1 << 16  # bytes; the kind of a text file is detected from this many
+OPENFST = struct.pack("<i", 2125659606)
+INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
+# The first bytes of binary files.  ONNX's ModelProto begins with ir_version (field 1, a small number) and the tag of
+# one of the fields 2 to 8.
+FIRST_BYTES = {
+    "TextGrid of Praat": codecs.BOM_UTF16_LE + b"|" + codecs.BOM_UTF16_BE,  # Praat writes UTF-16
+    "compiled decoding graph": rb"ARGONDG\n",
+    "pronunciation model": rb"ARGONG2P",
+    "mapped language model": rb"ARGONLM\n",
+    "search tables of a bundle": rb"ARGONST\n",
+    "record cache of a reader": rb"ARGORECS",
+    "model of dbn.exe": rb"DBN[\n\0]",
+    "picture (PNG)": rb"\x89PNG\r\n\x1a\n",
+    "picture (JPEG)": rb"\xff\xd8\xff",
+    "picture (GIF)": rb"GIF8",
+    "picture (PDF)": rb"%PDF-",
+    "picture (SVG)": rb"<svg",
+    "OpenFst binary": re.escape(OPENFST),
+    "Kaldi archive of lattices or graphs": rb"\S{1,4096} (\0B)?" + re.escape(OPENFST),
+    "ONNX model": rb"\x08[\x03-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]",
+    "Kaldi archive of alignments": rb"\S{1,4096} \0B\x04",
+    "Kaldi archive of features": rb"\S{1,4096} \0B",
+}
+# The function that sums up a file of a kind; kinds that are missing have no figures.
+SUMMARIES = {
+    "ARPA language model": "readers.language.arpa:summary",
+    "HCopy configuration": "readers.config.hcopy:summary",
+    "HMM list": "readers.htk.hmm_list:summary",
+    "HMM state transitions": "readers.tables.hmm_tables:transitions_summary",
+    "HTK model definitions (MMF)": "readers.htk.mmf:summary",
+    "HTK parameter file": "recipes.file_kinds.sound:features",
+    "JSON": "recipes.file_kinds.tables:json_object",
+    "Kaldi archive of alignments": "readers.kaldi.alignments:summary",
+    "Kaldi archive of alignments, as text": "readers.kaldi.alignments:summary",
+    "Kaldi archive of features": "readers.kaldi.ark:ark_summary",
+    "Kaldi archive of features, as text": "readers.kaldi.ark:ark_summary",
+    "Kaldi lattices, as text": "recipes.file_kinds.tables:kaldi_lattices",
+    "Kaldi script file (scp)": "readers.kaldi.ark:ark_scp_summary",
+    "ONNX model": "recipes.file_kinds.foreign:onnx",
+    "OpenFst binary": "recipes.file_kinds.foreign:openfst",
+    "SLF lattice": "recipes.file_kinds.tables:lattice",
+    "TIMIT label file": "readers.tables.timit:summary",
+    "TextGrid of Praat": "readers.results.textgrid:summary",
+    "acceptor in AT&T text": "recipes.file_kinds.tables:acceptor",
+    "acceptor in AT&T text (a decoding graph)": "recipes.file_kinds.tables:acceptor",
+    "archive of lattices": "readers.sources.lattices.lattice_archive:summary",
+    "archive of training examples": "readers.sources.examples.example_archive:summary",
+    "audio": "recipes.file_kinds.sound:audio",
+    "bundle": "decoder.recognizer.assembly:summary",
+    "checkpoint of a training": "recipes.file_kinds.networks:checkpoint",
+    "checkpoint of an outer iteration": "recipes.file_kinds.networks:checkpoint",
+    "cntk configuration": "readers.config.config:summary",
+    "compiled decoding graph": "decoder.graph.graph_file:summary",
+    "confusions of a score": "decoder.scoring.report:summary",
+    "consensus networks": "readers.results.nbest:consensus_summary",
+    "decision trees or script of HHEd": "recipes.file_kinds.tables:trees_or_script",
+    "history of a training": "acoustic.training.reporting.log:history_summary",
+    "history of outer iterations": "acoustic.training.reporting.log:iterations_summary",
+    "i-vector model": "features.ivectors.model:summary",
+    "index of lattices": "recipes.file_kinds.tables:index",
+    "list of names": "recipes.file_kinds.lists:names",
+    "list of sources and targets (HCopy)": "recipes.file_kinds.lists:pairs",
+    "look-ahead scores of a graph": "readers.tables.hmm_tables:lookahead_summary",
+    "map of graph states to network outputs": "readers.tables.hmm_tables:cntkmap_summary",
+    "mapped language model": "decoder.lm.mapped_model:summary",
+    "mark of a recipe's stage": "recipes.file_kinds.tables:json_object",
+    "master label file": "readers.htk.mlf:summary",
+    "mixture of language models": "recipes.file_kinds.tables:numbers",
+    "model editing script (MEL)": "recipes.file_kinds.text_kinds:editing_script",
+    "model of dbn.exe": "readers.tables.dbn:summary",
+    "n-best lists": "readers.results.nbest:summary",
+    "names with a number each": "recipes.file_kinds.tables:numbers",
+    "network description (NDL)": "acoustic.descriptions.ndl.files:summary",
+    "output of a job": "recipes.file_kinds.networks:checkpoint",
+    "output words of a graph": "recipes.file_kinds.tables:outputs",
+    "picture (PNG)": "recipes.file_kinds.foreign:png",
+    "pronunciation dictionary": "readers.dictionaries.forms:summary",
+    "pronunciation model": "decoder.g2p.model:summary",
+    "record cache of a reader": "readers.sources.records.record_cache:summary",
+    "record of features": "readers.config.side_files:summary",
+    "records as text (UCI)": "readers.sources.records.uci:summary",
+    "records in JSON, one per line": "recipes.file_kinds.tables:json_lines",
+    "reference with times (STM)": "readers.results.timed_words:stm_summary",
+    "report of a run": "readers.common.report:summary",
+    "safetensors model": "recipes.file_kinds.networks:model",
+    "script file (SCP)": "recipes.file_kinds.lists:scp",
+    "search options that a recipe tried": "recipes.file_kinds.tables:tuning",
+    "search tables of a bundle": "decoder.search.table_file:summary",
+    "silence of a decoding graph": "readers.tables.hmm_tables:silence_summary",
+    "speakers of utterances": "readers.corpora.directory:speakers_summary",
+    "states of models (state map)": "readers.tables.hmm_tables:state_map_summary",
+    "states tied to senones": "readers.tables.hmm_tables:tied_summary",
+    "subtitles": "readers.results.timed_words:subtitles_summary",
+    "symbol table": "recipes.file_kinds.tables:symbols",
+    "table of contents of lattices": "readers.sources.lattices.lattice_contents:summary",
+    "transcripts": "readers.results.trn:summary",
+    "vocabulary with classes": "readers.language.vocabulary:summary",
+    "ways through HMMs (topology)": "readers.tables.hmm_tables:topology_summary",
+    "words with counts": "recipes.file_kinds.tables:counts",
+    "words with times (CTM)": "readers.results.timed_words:ctm_summary",
+    "words with times (JSON)": "recipes.file_kinds.tables:json_words",
+}
 
 
 class FileDescription(NamedTuple):
@@ -79,46 +167,30 @@ def describe_file(path: str | Path, verbose: int = 0) -> FileDescription:
     ``describe_file("en.argo").kind``
     """
     path = str(path)
-    kind, describer = _bundle_kind(path) or _file_kind(path)
+    kind = kind_of(path)
+    name = SUMMARIES.get(kind, "readers.results.indexed_archive:summary" if kind.startswith("archive of ") else "")
+    module, _, function = name.partition(":")
+    figures: Figures = getattr(import_module(module), function)(path) if module else []
     # Figures whose names begin with + are shown only with -v.
-    figures = [(name.lstrip("+"), value) for name, value in describer(path) if verbose or not name.startswith("+")]
-    return FileDescription(kind, figures)
+    return FileDescription(kind, [(name.lstrip("+"), value) for name, value in figures if verbose or name[0] != "+"])
 
 
-def _bundle_kind(path: str) -> Kind | None:
+def kind_of(path: str) -> str:
+    """Return the kind of a file.  Raises FormatError for an unknown one."""
     from decoder.recognizer.bundle import is_bundle
 
-    return ("bundle", bundles.bundle) if is_bundle(path) else None
-
-
-def _file_kind(path: str) -> Kind:
+    if is_bundle(path):
+        return "bundle"
     with Path(path).open("rb") as file:
         head = file.read(MAX_HEAD)
     if not head:
         raise FormatError(f"{path}: empty file; expected a file that Argonaut reads")
-    return _binary_kind(path, head) or _text_kind(path)
+    return _binary_kind(path, head) or text_kind(Text(path))
 
 
-def _binary_kind(path: str, head: bytes) -> Kind | None:
-    from decoder.g2p.model import FORMAT as G2P_FORMAT
-    from decoder.graph.graph_file import MAGIC
-    from decoder.lm.mapped_model import FORMAT
-    from decoder.search.table_file import FORMAT as SEARCH_TABLES
-    from readers.common.audio_format import audio_format
-    from readers.htk.parameter_file import WAVEFORM, read_htk_header
-
+def _binary_kind(path: str, head: bytes) -> str | None:
     if audio_format(head):
-        return "audio", sound.audio
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return words.textgrid_in_utf16(path)
-    if head.startswith(MAGIC):
-        return "compiled decoding graph", graphs.graph
-    if head.startswith(G2P_FORMAT.magic):
-        return "pronunciation model", language.pronunciation_model
-    if head.startswith(FORMAT.magic):
-        return "mapped language model", language.mapped_model
-    if head.startswith(SEARCH_TABLES.magic):
-        return "search tables of a bundle", graphs.search_tables
+        return "audio"
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{":
         header = 8 + int.from_bytes(head[:8], "little")
@@ -126,11 +198,11 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
             return networks.safetensors_kind(path)
         if header <= MAX_SAFETENSORS_HEADER:
             raise FormatError(f"{path}: truncated, {size} bytes; expected a safetensors file of more than {header}")
-    if head.startswith(DBN_MAGIC):
-        return "model of dbn.exe", networks.dbn
-    kind = foreign.binary_kind(head) or archives.archive_kind(head)
-    if kind:
-        return kind
+    if (archive := INDEXED.match(head)) is not None:
+        return f"archive of {archive[1].decode()}"
+    for kind, first_bytes in FIRST_BYTES.items():
+        if re.match(first_bytes, head):
+            return kind
     if b"\0" not in head[:12]:  # the frame count of an HTK header always has a zero byte
         return None
     try:
@@ -143,79 +215,4 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         raise FormatError(
             f"{path}: binary file of no known format; expected HTK features, audio, a model or a graph ({fault})"
         ) from fault
-    return ("audio", sound.audio) if waveform else ("HTK parameter file", sound.features)
-
-
-def _text_kind(path: str) -> Kind:
-    from readers.dictionaries.forms import detect_form, read_dictionary_lines
-    from readers.language.cmudict import COMMENT
-
-    lines = [line.strip() for line in read_dictionary_lines(path)]
-    filled = [line for line in lines if line]
-    first = filled[0] if filled else ""
-    fields = first.split()
-    if first == HEADER:
-        return "master label file", labels.mlf
-    if first.startswith(COMMENT):
-        return "pronunciation dictionary", language.dictionary
-    kind = runs.run_kind(first) or (runs.json_kind(path) if first.startswith("{") else None)
-    if kind:
-        return kind
-    if "\\data\\" in lines:
-        return "ARPA language model", language.arpa
-    if re.match(r"~[a-z]\b|<beginhmm>", first, re.IGNORECASE):
-        return "HTK model definitions (MMF)", models.mmf
-    if fields[:1] == ["QS"]:
-        return "decision trees or script of HHEd", models.trees_or_script
-    if first.startswith("VERSION=") or any(SLF_SIZES.match(line) for line in filled[:20]):
-        return "SLF lattice", graphs.lattice
-    if first.startswith("[") and len(fields) in (2, 3):
-        return _bracket_kind(fields)
-    if Path(path).suffix.lower() in (".phn", ".wrd"):
-        return "TIMIT label file", labels.segments
-    if any(len(line.split()) > 1 for line in filled) and all(map(ENTRY_WITH_BLANKS.fullmatch, filled)):
-        return "script file (SCP)", labels.scp
-    if Path(path).name in SPEAKER_MAPS and filled and all(len(line.split()) == 2 for line in filled):
-        return "speakers of utterances", tables.speakers  # might also be a dictionary of words with one phone
-    kind = words.text_kind(filled) or graphs.kaldi_kind(filled) or tables.vocabulary_kind(filled)
-    if kind:
-        return kind
-    if foreign.GRAPHVIZ.match(first):
-        return "picture (Graphviz)", foreign.nothing
-    if ARC.fullmatch(first):
-        states = any(is_bracketed(line.split()[2]) for line in filled if line.count("[") and len(line.split()) > 2)
-        return "acceptor in AT&T text" + (" (a decoding graph)" if states else ""), graphs.acceptor
-    if filled and all(re.search(r"(?:^|\s)\([^()\s]+\)$", line) for line in filled):
-        return "transcripts", labels.transcripts
-    if filled and all(len(line.split()) > 1 for line in filled) and detect_form(filled) == "cmu":
-        return "pronunciation dictionary", language.dictionary  # else `minus(2) m ay n` would be a call of a network
-    return (
-        tables.text_kind(path, filled)
-        or archives.text_kind(filled)
-        or configs.configuration_kind(lines)
-        or tables.pair_kind(filled)
-        or _list_kind(path, filled)
-    )
-
-
-def _bracket_kind(fields: list[str]) -> Kind:
-    """Return the kind of a table that begins with a state in brackets, given the fields of its first line."""
-    if len(fields) == 3:
-        return "HMM state transitions", graphs.transitions
-    if fields[1].startswith("["):
-        return "states tied to senones", graphs.tied
-    return "map of graph states to network outputs", graphs.cntkmap
-
-
-def _list_kind(path: str, filled: list[str]) -> Kind:
-    """Return the kind of a file without special marks: a list or table of names.  Raises FormatError for other text."""
-    first = filled[0] if filled else ""
-    fields = first.split()
-    if len(fields) == 1 or RANGE.search(first):
-        looks_like_path = re.search(r"[/\\=.]", first)
-        return ("script file (SCP)", labels.scp) if looks_like_path else ("list of names", labels.names)
-    if len(filled) == 1 and len(fields) == 2 and fields[1] in ("left-to-right", "any-order"):
-        return "silence of a decoding graph", graphs.silence
-    if len(fields) > 1 and all(len(line.split()) > 1 or "[]" in line for line in filled):
-        return "pronunciation dictionary", language.dictionary
-    raise FormatError(f"{path}: {first[:40]!r} on the first line; expected a file that Argonaut reads")
+    return "audio" if waveform else "HTK parameter file"

@@ -1,44 +1,16 @@
 """Figures of files for other programs: ONNX models, OpenFst binaries, pictures."""
 
-import re
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readers.common.report import Figures
 from readers.common.text import parse_json
 from readers.errors import FormatError
-from recipes.file_kinds.figures import Figures, Kind
 from recipes.file_kinds.networks import records_of
 
 if TYPE_CHECKING:
     from onnx import StringStringEntryProto, ValueInfoProto
-
-PNG = b"\x89PNG\r\n\x1a\n"
-# First bytes of picture formats for which only the name is shown.
-PICTURES = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"%PDF-": "PDF", b"<svg": "SVG"}
-OPENFST = struct.pack("<i", 2125659606)
-KALDI_FST = re.compile(rb"\S{1,4096} (\0B)?" + re.escape(OPENFST))
-# ONNX ModelProto: ir_version (field 1, a small number), then the tag of one of the fields 2 to 8.
-ONNX = re.compile(rb"\x08[\x03-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
-GRAPHVIZ = re.compile(r"(strict\s+)?(di)?graph\b[^=]*\{")
-
-
-def binary_kind(head: bytes) -> Kind | None:
-    """Return (kind, function for its figures) given the first bytes of a file; None for other files."""
-    if head.startswith(PNG):
-        return "picture (PNG)", png
-    for magic, name in PICTURES.items():
-        if head.startswith(magic):
-            return f"picture ({name})", nothing
-    if head.startswith(OPENFST):
-        return "OpenFst binary", openfst
-    if KALDI_FST.match(head):
-        return "Kaldi archive of lattices or graphs", nothing
-    return ("ONNX model", onnx) if ONNX.match(head) else None
-
-
-def nothing(_path: str) -> Figures:
-    return []
 
 
 def png(path: str) -> Figures:
@@ -54,7 +26,8 @@ def openfst(path: str) -> Figures:
     """Read the header of an OpenFst file: strings, version, flags, properties, start, numbers of states and arcs."""
     with Path(path).open("rb") as file:
         head = file.read(1 << 12)
-    texts, at = [], len(OPENFST)
+    texts = []
+    at = 4
     try:
         for _ in range(2):
             (length,) = struct.unpack_from("<i", head, at)

@@ -4,11 +4,11 @@ import math
 from collections import Counter
 from typing import Any
 
+from readers.common.report import Figures
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, FormatError
 from readers.language.vocabulary_record import parse_vocabularies
-from recipes.file_kinds.figures import Figures, Kind
 
 # Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {
@@ -19,16 +19,14 @@ CHECKPOINTS = {
 IVECTORS = "argonaut-ivectors"
 
 
-def safetensors_kind(path: str) -> Kind:
-    """Return (kind, function for its figures) of a safetensors file: a model or, according to its metadata, a
-    checkpoint.
-    """
-    found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
-    if isinstance(found, str) and found in CHECKPOINTS:
-        return CHECKPOINTS[found], checkpoint
-    if found == IVECTORS:
-        return "i-vector model", ivectors
-    return "safetensors model", model
+def safetensors_kind(path: str) -> str:
+    """Return the kind of a safetensors file: a model or, according to its metadata, a checkpoint."""
+    form = _parsed(_open(path)[2].get("argonaut", "")).get("format")
+    if isinstance(form, str) and form in CHECKPOINTS:
+        return CHECKPOINTS[form]
+    if form == IVECTORS:
+        return "i-vector model"
+    return "safetensors model"
 
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter[str], dict[str, str]]:
@@ -82,35 +80,18 @@ def records_of(records: object, path: str) -> Figures:
     if not isinstance(records, dict):
         raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
     return [
-        ("trained on", f"{name}: {', '.join(FeatureRecord.parse(one, f'{path}: feature_records: {name}').texts())}")
-        for name, one in records.items()
+        ("trained on", f"{name}: {', '.join(FeatureRecord.parse(record, f'{path}: feature_records: {name}').texts())}")
+        for name, record in records.items()
     ]
 
 
 def words_of(records: object, path: str) -> Figures:
     """Return the vocabularies of a model, from a parsed JSON array.  Raises FormatError."""
     try:
-        found = parse_vocabularies(records)
+        vocabularies = parse_vocabularies(records)
     except ArgonautError as fault:
         raise FormatError(f"{path}: {fault}") from fault
-    return [("vocabulary", f"{name}: {record.text()}") for name, record in found.items()]
-
-
-def ivectors(path: str) -> Figures:
-    from dataclasses import asdict
-
-    from features.ivectors.model import IvectorModel
-
-    found = IvectorModel.load(path)
-    background = found.background
-    covariances = "diagonal" if background.full is None else "full"
-    return [
-        ("i-vectors", f"{found.dim} values"),
-        ("background", f"{len(background.diagonal.weights)} Gaussians of {found.num_values} values, {covariances}"),
-        ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
-        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(found.options).items())),
-        ("trained on", ", ".join(found.record.texts()) or "features of unknown settings"),
-    ]
+    return [("vocabulary", f"{name}: {record.text()}") for name, record in vocabularies.items()]
 
 
 def checkpoint(path: str) -> Figures:
@@ -153,14 +134,3 @@ def _input_text(node: dict[str, Any]) -> str:
     if None not in sides:
         return f"{node.get('name')} {math.prod(sides)} values ({' x '.join(map(str, sides))})"
     return f"{node.get('name')} {options.get('rows', '?')} values"
-
-
-def dbn(path: str) -> Figures:
-    from readers.tables.dbn import read_dbn
-
-    found = read_dbn(path)
-    figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]
-    for number, layer in enumerate(found.layers):
-        rows, cols = layer.weights.shape
-        figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
-    return [*figures, ("priors", "none" if found.prior is None else len(found.prior))]

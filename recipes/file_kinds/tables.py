@@ -1,165 +1,77 @@
-"""Figures of small tables: lattice indices, tables beside a graph, symbol tables, vocabularies, HCopy lists."""
+"""Figures of lattices and small tables without a reader of their own, and of JSON."""
 
+import json
 import re
-from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from readers.common.text import is_count, is_number, read_lines, split_fields
+from readers.common.faults import counted
+from readers.common.report import Figures, all_finite, extent, missing, rows_of
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.language.vocabulary import read_vocabulary
-from readers.tables.hmm_tables import read_lookahead, read_state_map, read_topology
-from recipes.file_kinds.figures import Figures, Kind
-from recipes.file_kinds.labels import names
+from readers.htk.edit_script import read_edit_script
+from readers.htk.trees import read_trees
+from readers.language.att import read_acceptor
+from readers.tables.hmm_tables import is_bracketed
+from recipes.file_kinds.text_kinds import json_objects
 
-STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
-BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
-OUTPUT = re.compile(r"\S+\s+\[[^\[\]\s]*\]")
-FILE_NAME = re.compile(r".*[/\\].*|.+\.\w+")
-INDEX = re.compile(r"\d{1,18}\t[^\t]+")
 # Suffixes of files that an index can refer to, in the order in which they are tried.
 NUMBERED = (".lat", ".fst", ".txt")
-MIXTURE_TOLERANCE = 1e-3
+# An arc of a Kaldi text lattice, compact or not; Kaldi omits costs that are zero.
+KALDI_ARC = re.compile(r"\d+\s+\d+\s+[^\s,]+(\s+[^\s,]+)?(\s+[^\s,]*,[^\s,]*(,\S*)?)?")
 
 
-def text_kind(path: str, lines: list[str]) -> Kind | None:
-    """Return (kind, function for its figures) given the non-empty lines of a text file; None for other text."""
-    rows = [line.split() for line in lines]
-    if not rows:
-        return None
-    if all(map(INDEX.fullmatch, lines)) and any(not is_number(row[1]) for row in rows) and _rises(rows):
-        return "index of lattices", index
-    if all(len(row) == 1 for row in rows):
-        bracketed = all(map(BRACKETED_NAME.fullmatch, lines)) and any("[" in line for line in lines)
-        return ("list of names", names) if bracketed else None
-    if all(len(row) == 4 and not is_number(row[0]) and is_count(row[1]) and is_count(row[2]) for row in rows):
-        return ("ways through HMMs (topology)", topology) if _is_topology(path) else None
-    if all(map(OUTPUT.fullmatch, lines)):
-        return "output words of a graph", outputs
-    if all(len(row) > 1 and all(map(STATE.fullmatch, row[1:])) for row in rows):
-        return "states of models (state map)", state_map
-    if all(len(row) == 2 and _is_score(row[1]) for row in rows) and any(not is_number(row[0]) for row in rows):
-        return _number_kind(rows)
-    physical = {row[1] for row in rows if len(row) == 2}
-    if len(rows[0]) < 3 and physical and physical <= {row[0] for row in rows if len(row) == 1}:
-        return "HMM list", hmm_list
-    return None
+def kaldi_lattices(path: str) -> Figures:
+    lines = [line.strip() for line in read_lines(path)]
+    names = [line for before, line in pairwise(["", *lines]) if line and not before]
+    links = []
+    for number, line in enumerate(lines, 1):
+        if len(line.split()) > 2:
+            if not KALDI_ARC.fullmatch(line):
+                raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `start end label costs`")
+            links.append([field for field in line.split() if "," not in field])
+    return [
+        ("lattices", len(names)),
+        ("links", f"{len(links)}, {'compact' if len(links[0]) == 3 else 'of transitions'}"),
+        ("labels", f"{len({row[-1] for row in links})} different"),
+        ("first key", names[0]),
+    ]
 
 
-def vocabulary_kind(lines: list[str]) -> Kind | None:
-    """Return the kind of a vocabulary, which looks like an acceptor but has no line for a final state."""
-    rows = [line.split() for line in lines]
-    numbered = all(
-        len(row) == 4 and row[0] == str(k) and is_count(row[1]) and is_count(row[3]) for k, row in enumerate(rows)
-    )
-    words = numbered and any(not is_number(row[2]) for row in rows)
-    return ("vocabulary with classes", vocabulary) if words else None
+def lattice(path: str) -> Figures:
+    from readers.htk.slf import SCALES, read_slf
+    from readers.results.lattice import NULL_WORD
 
-
-def pair_kind(lines: list[str]) -> Kind | None:
-    """Return the kind of a list with two file names per line; None for other text."""
-    try:
-        rows = [[name for name, _ in split_fields(line, "")] for line in lines]
-    except FormatError:
-        return None
-    pairs = rows and all(len(row) == 2 and all(map(FILE_NAME.fullmatch, row)) for row in rows)
-    return ("list of sources and targets (HCopy)", pairs_of_files) if pairs else None
-
-
-def _rises(rows: Sequence[Sequence[str]]) -> bool:
-    numbers = [int(row[0]) for row in rows]
-    return all(a < b for a, b in pairwise(numbers))
-
-
-def _falls(counts: Sequence[int]) -> bool:
-    """Whether counts are at least 1, the largest first."""
-    return all(a >= b for a, b in pairwise(counts)) and counts[-1] > 0
-
-
-def _is_score(text: str) -> bool:
-    return is_number(text) or text.lower() == "-inf"
-
-
-def _is_topology(path: str) -> bool:
-    try:
-        read_topology(path)
-    except FormatError:
-        return False
-    return True
-
-
-def _number_kind(rows: list[list[str]]) -> Kind:
-    """Return the kind of a table with one number for each name."""
-    names = {row[0] for row in rows}
-    once = len(names) == len(rows)
-    if once and all(is_count(row[1]) for row in rows) and _falls([int(row[1]) for row in rows]):
-        return "words with counts", counts
-    if once and all(is_count(row[1]) for row in rows) and len({int(row[1]) for row in rows}) == len(rows):
-        return "symbol table", symbols
-    if once and {"<s>", "</s>"} <= names:
-        return "look-ahead scores of a graph", lookahead
-    total = sum(float(row[1]) for row in rows)
-    if all(FILE_NAME.fullmatch(row[0]) for row in rows) and abs(total - 1) < MIXTURE_TOLERANCE:
-        return "mixture of language models", numbers
-    return "names with a number each", numbers
+    lattice = read_slf(path)
+    words = set(lattice.word) - {NULL_WORD}
+    return [
+        ("utterance", lattice.utterance or "not named"),
+        ("nodes", lattice.num_nodes),
+        ("links", lattice.num_links),
+        ("words", f"{len(words)} different"),
+        ("ends at", f"{lattice.time.max():.2f} s" if lattice.num_nodes and all_finite(lattice.time) else "no times"),
+        *((key, f"{getattr(lattice, name):g}") for name, key in SCALES.items()),
+        *sorted(lattice.header.items()),
+    ]
 
 
 def index(path: str) -> Figures:
     rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
     prefix = path.removesuffix(".index")
     suffix = next((end for end in NUMBERED if Path(f"{prefix}{rows[0][0]}{end}").is_file()), NUMBERED[0])
-    missing = sum(not Path(f"{prefix}{number}{suffix}").is_file() for number, _ in rows)
-    first = f"{prefix}{rows[0][0]}{suffix}"
+    files = [f"{prefix}{number}{suffix}" for number, _ in rows]
     return [
         ("utterances", len(rows)),
-        ("files", f"{first}, ..." + (f", {missing} of them not there" if missing else "")),
+        ("files", f"{files[0]}, ...{missing(files)}"),
         ("first", rows[0][1].strip()),
         ("last", rows[-1][1].strip()),
     ]
 
 
-def pairs_of_files(path: str) -> Figures:
-    from readers.audio.parts import audio_part
-    from readers.htk.scp import read_pairs
-
-    pairs = read_pairs(path)
-    missing = sum(not Path(audio_part(source).path).is_file() for source, _ in pairs)
-    made = sum(Path(target).is_file() for _, target in pairs)
-    return [
-        ("entries", len(pairs)),
-        ("sources", f"{len({source for source, _ in pairs})}" + (f", {missing} of them not there" if missing else "")),
-        ("targets", f"{len({target for _, target in pairs})}, {made} of them there"),
-        ("first", f"{pairs[0][0]} to {pairs[0][1]}"),
-    ]
-
-
-def vocabulary(path: str) -> Figures:
-    words = read_vocabulary(path)
-    return [
-        ("words", len(words)),
-        ("classes", len({one.word_class for one in words})),
-        ("most frequent", words[0].word),
-    ]
-
-
-def topology(path: str) -> Figures:
-    models = read_topology(path)
-    return [("models", " ".join(models)), ("ways", sum(map(len, models.values())))]
-
-
 def outputs(path: str) -> Figures:
-    shown = dict(line.split() for line in read_lines(path) if line.strip())
+    shown = dict(rows_of(path))
     silent = sum(output == "[]" for output in shown.values())
     return [("words", len(shown)), ("output", f"nothing for {silent}, another word for {len(shown) - silent}")]
-
-
-def state_map(path: str) -> Figures:
-    models = read_state_map(path)
-    sizes = {len(states) for states in models.values()}
-    states = {state for row in models.values() for state in row}
-    each = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
-    return [("models", f"{len(models)}, {each} states each"), ("states", f"{len(states)} different")]
 
 
 def symbols(path: str) -> Figures:
@@ -167,16 +79,11 @@ def symbols(path: str) -> Figures:
 
     ids = read_word_table(path)
     zero = next((name for name, number in ids.items() if number == 0), "nothing")
-    return [("symbols", f"{len(ids)}, numbers {min(ids.values())} to {max(ids.values())}"), ("0 is", zero)]
-
-
-def lookahead(path: str) -> Figures:
-    scores = read_lookahead(path)
-    return [("words", len(scores)), ("scores", f"{min(scores.values()):g} to {max(scores.values()):g}")]
+    return [("symbols", f"{len(ids)}, numbers {extent(ids.values())}"), ("0 is", zero)]
 
 
 def counts(path: str) -> Figures:
-    rows = [line.split() for line in read_lines(path) if line.strip()]
+    rows = rows_of(path)
     return [
         ("words", len(rows)),
         ("counts", f"{sum(int(count) for _, count in rows)} in all"),
@@ -184,26 +91,81 @@ def counts(path: str) -> Figures:
     ]
 
 
-def speakers(path: str) -> Figures:
-    found = Counter(line.split()[1] for line in read_lines(path) if line.strip())
-    return [
-        ("utterances", sum(found.values())),
-        ("speakers", len(found)),
-        ("utterances of each", f"{min(found.values())} to {max(found.values())}"),
-    ]
-
-
 def numbers(path: str) -> Figures:
-    rows = [line.split() for line in read_lines(path) if line.strip()]
+    rows = rows_of(path)
     values = [float(row[1]) for row in rows]
     return [
         ("names", f"{len(rows)}, {len({row[0] for row in rows})} different"),
-        ("numbers", f"{min(values):g} to {max(values):g}"),
+        ("numbers", extent(values, "g")),
     ]
 
 
-def hmm_list(path: str) -> Figures:
-    from readers.htk.hmm_list import read_hmm_list
+def json_lines(path: str) -> Figures:
+    records = json_objects(path)
+    return [
+        ("records", len(records)),
+        ("names", " ".join(dict.fromkeys(name for record in records for name in record))),
+    ]
 
-    models = read_hmm_list(path)
-    return [("logical", len(models)), ("physical", len(set(models.values())))]
+
+def json_words(path: str) -> Figures:
+    utterances = json_objects(path)[0]
+    try:
+        words = [word for entry in utterances.values() for word in entry["words"]]
+        confidences = [word["confidence"] for word in words if "confidence" in word]
+        figures: Figures = [("utterances", len(utterances)), ("words", len(words))]
+        figures.append(("ends at", f"{max((word['end'] for word in words), default=0.0):.2f} s"))
+        mean = f", mean {sum(confidences) / len(confidences):.3f}" if confidences else ""
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise FormatError(f"{path}: not a list of words ({fault}); expected word, start, end, confidence") from fault
+    return [*figures, ("confidence", f"given for {len(confidences)}{mean}")]
+
+
+def json_object(path: str) -> Figures:
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value)) for name, value in json_objects(path)[0].items()
+    ]
+
+
+def tuning(path: str) -> Figures:
+    content = json_objects(path)[0]
+    try:
+        chosen = ", ".join(f"{name} {value}" for name, value in content["chosen"].items())
+        return [("trials", len(content["trials"])), ("chosen", chosen)]
+    except (AttributeError, TypeError) as fault:
+        raise FormatError(
+            f"{path}: {fault}; expected `chosen`, options with their values, and a list `trials`"
+        ) from fault
+
+
+def acceptor(path: str) -> Figures:
+    graph = read_acceptor(path)
+    used = [graph.symbols[i] for i in set(graph.label.tolist())]
+    states = sum(is_bracketed(name) for name in used)
+    epsilons = int((graph.label == 0).sum())
+    return [
+        ("states", f"{graph.num_states}, {len(graph.final)} of them final, start {graph.start}"),
+        ("arcs", f"{graph.num_arcs}, {epsilons} of them epsilon"),
+        ("labels", f"{counted(states, 'HMM state')} and {counted(len(used) - states - bool(epsilons), 'word')}"),
+    ]
+
+
+def trees_or_script(path: str) -> Figures:
+    try:
+        trees = read_trees(path)
+    except FormatError as fault:
+        try:
+            script = read_edit_script(path)
+        except FormatError:
+            raise fault from None
+        return [
+            ("questions", len(script.questions)),
+            ("TB commands", len(script.clusterings)),
+            ("other commands", " ".join(command for command, _ in script.others) or "none"),
+        ]
+    leaves = {leaf for tree in trees.trees.values() for leaf in tree.leaves}
+    return [
+        ("questions", len(trees.questions)),
+        ("trees", f"{len(trees.trees)} of {len({phone for phone, _ in trees.trees})} phones"),
+        ("leaves", f"{len(leaves)} tied states"),
+    ]

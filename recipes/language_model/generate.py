@@ -61,7 +61,7 @@ class Lexicon:
         self._taken = {item.name for rules in grammar.rules.values() for rule in rules for item in rule.items}
         self._words = grammar.words
         values = dict.fromkeys(domain.values for domain in grammar.domains.values())
-        self._class_of = {value: place for domain in values for place, value in enumerate(domain)}
+        self._class_of = {value: index for domain in values for index, value in enumerate(domain)}
         self._num_classes = {value: len(domain) for domain in values for value in domain}
         self._stems: dict[str, list[tuple[str, float, frozenset[int]]]] = {}
         for name, words in grammar.words.items():
@@ -105,11 +105,11 @@ def _topics(rng: Random) -> frozenset[int]:
 
 def make_sentences(grammar: Grammar, lexicon: Lexicon, num_tokens: int, rng: Random) -> Iterator[list[str]]:
     """Yield sentences, each with its own topic, until there are at least num_tokens words."""
-    made = 0
-    while made < num_tokens:
+    num_words = 0
+    while num_words < num_tokens:
         topic = int(rng.random() * NUM_TOPICS)
         sentence = grammar.sentence(rng, lambda name, features: lexicon.draw(rng, topic, name, features), LEVELS)  # noqa: B023
-        made += len(sentence)
+        num_words += len(sentence)
         yield sentence
 
 
@@ -122,7 +122,8 @@ def write_texts(out: Path, size: str, seed: int, progress: Callable[..., None] =
         raise ConfigError(f"size '{size}'; expected one of {', '.join(SIZES)}")
     grammar = read_grammar(GRAMMAR)
     lexicon = Lexicon(grammar, seed)
-    done, total = 0, sum(SIZES[size])
+    done = 0
+    total = sum(SIZES[size])
     for name, num_tokens in zip(SETS, SIZES[size]):
         with atomic_write(out / f"{name}.txt", "w") as file:
             for sentence in make_sentences(grammar, lexicon, num_tokens, Random(f"{name} {seed}")):

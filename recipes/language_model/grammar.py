@@ -51,11 +51,11 @@ class Rule:
         bound: dict[str, str] = {}
         if len(features) != len(self.features):
             return None
-        for mine, value in zip(self.features, features):
-            if mine not in domains:
-                if mine != value:
+        for expected, value in zip(self.features, features):
+            if expected not in domains:
+                if expected != value:
                     return None
-            elif value not in domains[mine].values or bound.setdefault(mine, value) != value:
+            elif value not in domains[expected].values or bound.setdefault(expected, value) != value:
                 return None
         return bound
 
@@ -104,15 +104,15 @@ class Grammar:
         words: list[str] = []
         waiting = [(Item(START), levels)]  # an explicit stack, because grammars may exceed Python's recursion limit
         while waiting:
-            item, left = waiting.pop()
+            item, depth = waiting.pop()
             if not item.is_symbol:
                 words.append(item.name)
             elif item.name in self.words:
                 words.append(draw(item.name, item.features))
             else:
-                rule, bound = self._choose(item, rng, left)
+                rule, bound = self._choose(item, rng, depth)
                 bound = dict(bound)
-                parts = [(self._fill(part, bound, rng), left - 1) for part in rule.items]
+                parts = [(self._fill(part, bound, rng), depth - 1) for part in rule.items]
                 waiting.extend(reversed(parts))
         return words
 
@@ -121,12 +121,13 @@ class Grammar:
 
         All symbols that are reachable from the start are checked, with all values of their features.
         """
-        todo, seen = [(Item(START), f"{self.path}")], set()
+        todo = [(Item(START), f"{self.path}")]
+        checked = set()
         while todo:
             item, where = todo.pop()
-            if item in seen or not item.is_symbol:
+            if item in checked or not item.is_symbol:
                 continue
-            seen.add(item)
+            checked.add(item)
             if item.name in self.words:
                 if not item.features or item.features[0] not in self.words[item.name].forms:
                     forms = ", ".join(self.words[item.name].forms)
@@ -137,7 +138,7 @@ class Grammar:
                 raise FormatError(f"{where}: {_text(item)} has no rule; expected one, or other features")
             for rule, bound in choice.rules:
                 todo += [(filled, rule.where) for part in rule.items for filled in self._fillings(part, bound)]
-        self._measure([item for item in seen if item.name not in self.words])
+        self._measure([item for item in checked if item.name not in self.words])
 
     def _measure(self, symbols: Sequence[Item]) -> None:
         """Compute the minimum depth of each rule, iterating until nothing changes."""
@@ -152,7 +153,8 @@ class Grammar:
                     for rule, bound in choice.rules
                 ]
                 if min(choice.depths) < fewest[symbol]:
-                    fewest[symbol], changed = min(choice.depths), True
+                    fewest[symbol] = min(choice.depths)
+                    changed = True
         for symbol, depth in fewest.items():
             if depth > DEEPEST:
                 where = self.rules[symbol.name][0].where
@@ -187,17 +189,21 @@ class Grammar:
 
     def _fillings(self, part: Item, bound: dict[str, str]) -> list[Item]:
         """Return the element with all possible values of its variables."""
-        found: list[tuple[tuple[str, ...], dict[str, str]]] = [((), bound)]
+        expansions: list[tuple[tuple[str, ...], dict[str, str]]] = [((), bound)]
         for feature in part.features:
             free = feature in self.domains
-            found = [
-                ((*values, value), known | ({feature: value} if free else {}))
-                for values, known in found
+            expansions = [
+                ((*values, value), bindings | ({feature: value} if free else {}))
+                for values, bindings in expansions
                 for value in (
-                    (known[feature],) if feature in known else self.domains[feature].values if free else (feature,)
+                    (bindings[feature],)
+                    if feature in bindings
+                    else self.domains[feature].values
+                    if free
+                    else (feature,)
                 )
             ]
-        return [Item(part.name, values) for values, _ in found]
+        return [Item(part.name, values) for values, _ in expansions]
 
 
 def read_grammar(path: Path) -> Grammar:
@@ -220,8 +226,8 @@ def read_grammar(path: Path) -> Grammar:
                 forms = dict(part.split("=") for part in fields[4:])
                 grammar.words[fields[1]] = Words(int(fields[2]), float(fields[3]), forms)
             else:
-                left, weight, arrow, *items = fields
-                symbol, *features = left.split(":")
+                symbol_field, weight, arrow, *items = fields
+                symbol, *features = symbol_field.split(":")
                 if arrow != "->" or not float(weight) > 0 or not symbol[0].isupper() or not items:
                     raise ValueError(line)
                 rule = Rule(tuple(features), float(weight), tuple(map(_item, items)), where)

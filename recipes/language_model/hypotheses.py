@@ -44,7 +44,8 @@ class SimilarWords:
     """The words of a vocabulary with which each word may be confused."""
 
     def __init__(self, vocabulary: Sequence[str], unknown: str = "<unk>"):
-        self._place, self._unknown = {word: place for place, word in enumerate(vocabulary)}, unknown
+        self._place = {word: rank for rank, word in enumerate(vocabulary)}
+        self._unknown = unknown
         self._by_key: dict[str, list[str]] = defaultdict(list)
         for word in vocabulary:
             for key in _keys(word):
@@ -58,8 +59,10 @@ class SimilarWords:
         words the first of the vocabulary.  If there is none, the unknown word is returned.
         """
         if word not in self._found:
-            others = {other for key in _keys(word) for other in self._by_key.get(key, []) if other != word}
-            near = [(other, edits(word, other, MOST_EDITS)) for other in others]
+            neighbours = {
+                neighbour for key in _keys(word) for neighbour in self._by_key.get(key, []) if neighbour != word
+            }
+            near = [(neighbour, edits(word, neighbour, MOST_EDITS)) for neighbour in neighbours]
             near = [pair for pair in near if pair[1] <= MOST_EDITS]
             nearest = sorted(near, key=lambda pair: (pair[1], self._place[pair[0]]))[:NUM_SIMILAR]
             itself = [(word, 0)] if word in self._place else []
@@ -78,7 +81,8 @@ def edits(first: str, second: str, most: int) -> int:
         return most + 1
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, 1):
-        before, row[0] = row[0], i
+        before = row[0]
+        row[0] = i
         for j, b in enumerate(second, 1):
             before, row[j] = row[j], min(before + (a != b), row[j] + 1, row[j - 1] + 1)
         if min(row) > most:
@@ -93,13 +97,13 @@ def draw_scores(similar: Sequence[tuple[str, int]], rng: Random) -> list[tuple[s
 
 def recognise(scored: Sequence[Sequence[tuple[str, float]]], model: LanguageModel) -> list[Hypothesis]:
     """Return the best sentences according to the scores and the n-gram, best first."""
-    kept = [PartialHypothesis((), model.start_state, 0.0, 0.0)]
+    beam = [PartialHypothesis((), model.start_state, 0.0, 0.0)]
     for words in scored:
-        longer = [partial.follow(word, acoustic, model) for partial in kept for word, acoustic in words]
-        kept = sorted(longer, key=lambda one: -one.total)[:BEAM]
-    ended = [partial.follow(SENTENCE_END, 0.0, model) for partial in kept]
+        longer = [partial.follow(word, acoustic, model) for partial in beam for word, acoustic in words]
+        beam = sorted(longer, key=lambda hypothesis: -hypothesis.total)[:BEAM]
+    ended = [partial.follow(SENTENCE_END, 0.0, model) for partial in beam]
     best = sorted(ended, key=lambda one: -one.total)[:NUM_HYPOTHESES]
-    return [Hypothesis(one.words[:-1], one.acoustic, one.lm) for one in best]
+    return [Hypothesis(hypothesis.words[:-1], hypothesis.acoustic, hypothesis.lm) for hypothesis in best]
 
 
 class PartialHypothesis:
@@ -108,7 +112,10 @@ class PartialHypothesis:
     __slots__ = ("acoustic", "lm", "state", "total", "words")
 
     def __init__(self, words: tuple[str, ...], state: int, acoustic: float, lm: float):
-        self.words, self.state, self.acoustic, self.lm = words, state, acoustic, lm
+        self.words = words
+        self.state = state
+        self.acoustic = acoustic
+        self.lm = lm
         self.total = acoustic + lm
 
     def follow(self, word: str, acoustic: float, model: LanguageModel) -> "PartialHypothesis":

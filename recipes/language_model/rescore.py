@@ -25,7 +25,8 @@ def oracle_score(nbest: Path, references: Path) -> Score:
     true = read_words(references)
     lists = read_nbest(nbest)
     best = {
-        name: min((one.words for one in lists[name]), key=lambda words: _errors(true[name], words)) for name in lists
+        name: min((hypothesis.words for hypothesis in lists[name]), key=lambda words: _errors(true[name], words))
+        for name in lists
     }
     return score({name: true[name] for name in best}, best).total
 

@@ -49,21 +49,23 @@ class Perplexities:
     num_unknown: dict[str, int]
 
     def of(self, name: str) -> Measured:
-        return next(one for one in self.models if one.name == name)
+        return next(measured for measured in self.models if measured.name == name)
 
     def write(self, path: Path) -> None:
         write_json(path, asdict(self), indent=1)
 
     @classmethod
     def read(cls, path: Path) -> "Perplexities":
-        found = json.loads("\n".join(read_lines(path)))
-        return cls([Measured(**one) for one in found["models"]], found["num_predicted"], found["num_unknown"])
+        content = json.loads("\n".join(read_lines(path)))
+        return cls(
+            [Measured(**fields) for fields in content["models"]], content["num_predicted"], content["num_unknown"]
+        )
 
     def table(self) -> list[str]:
         lines = [f"{'perplexity':<24}{'dev':>10}{'test':>10}"]
-        for one in self.models:
-            share = f" ({one.weight:g})" if one.weight is not None else ""
-            lines.append(f"{one.name + share:<24}{one.dev:>10.2f}{one.test:>10.2f}")
+        for measured in self.models:
+            share = f" ({measured.weight:g})" if measured.weight is not None else ""
+            lines.append(f"{measured.name + share:<24}{measured.dev:>10.2f}{measured.test:>10.2f}")
         counts = ", ".join(f"{name} {self.num_predicted[name]} ({self.num_unknown[name]} <unk>)" for name in SETS)
         return [*lines, f"words and sentence ends: {counts}"]
 
@@ -76,10 +78,17 @@ def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perpl
     """
     model = LanguageModel.from_arpa(read_arpa(ngram))
     sentences = {name: read_sentences(text / f"{name}.txt") for name in SETS}
-    known = set(model.vocabulary)
+    vocabulary = set(model.vocabulary)
     for name, scorer in scorers.items():
         odd = next(
-            (w for s in sentences.values() for one in s for w in one if (w in known) != scorer.is_known(w)), None
+            (
+                w
+                for s in sentences.values()
+                for sentence in s
+                for w in sentence
+                if (w in vocabulary) != scorer.is_known(w)
+            ),
+            None,
         )
         if odd is not None:
             raise FormatError(f"{ngram}: only one of it and {name} has the word {odd!r}; expected equal vocabularies")
@@ -92,7 +101,7 @@ def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perpl
         mixed = {w: {part: mix_logs(logs[name][part], logs[NGRAM][part], w) for part in SETS} for w in WEIGHTS}
         best = min(WEIGHTS, key=lambda weight: perplexity_of(mixed[weight]["dev"]))
         models.append(_measured(f"{name} + {NGRAM}", mixed[best], best))
-    unknown = {part: sum(word not in known for one in sentences[part] for word in one) for part in SETS}
+    unknown = {part: sum(word not in vocabulary for sentence in sentences[part] for word in sentence) for part in SETS}
     return Perplexities(models, {part: len(logs[NGRAM][part]) for part in SETS}, unknown)
 
 

@@ -67,12 +67,17 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: LanguageModelOptions):
-        self.out, self.source = options.out, options.text or options.data
-        self.size, self.seed, self.overrides = options.size, options.seed, options.overrides
+        self.out = options.out
+        self.source = options.text or options.data
+        self.size = options.size
+        self.seed = options.seed
+        self.overrides = options.overrides
         self.models = [name for name in MODELS if not options.models or name in options.models]
         self.epochs: int = options.epochs or SETTINGS[self.size]["MaxEpochs"]
-        self.text, self.words = self.out / "text", self.out / "words"
-        self.ngram, self.vocabulary = self.out / "ngram.arpa", self.words / "vocabulary"
+        self.text = self.out / "text"
+        self.words = self.out / "words"
+        self.ngram = self.out / "ngram.arpa"
+        self.vocabulary = self.words / "vocabulary"
         self.figures = self.out / "perplexities.json"
         self.rescored = self.out / "rescoring.json"
         self.picture = self.out / "pictures" / "perplexities.png"
@@ -156,10 +161,10 @@ class Recipe:
     def measure(self) -> None:
         from recipes.language_model.results import draw_perplexities, measure
 
-        found = measure(self.ngram, self.scorers(), self.text)
-        found.write(self.figures)
-        print("\n".join(found.table()), flush=True)
-        draw_perplexities({name: self.model(name) for name in self.models}, found, self.picture)
+        perplexities = measure(self.ngram, self.scorers(), self.text)
+        perplexities.write(self.figures)
+        print("\n".join(perplexities.table()), flush=True)
+        draw_perplexities({name: self.model(name) for name in self.models}, perplexities, self.picture)
 
     def scorers(self) -> "dict[str, WordScorer]":
         """Return name -> scorer of ln P for each network."""
@@ -187,9 +192,9 @@ class Recipe:
         files = {part: (nbest / f"{part}.nbest", nbest / f"{part}.mlf") for part in ("dev", "test")}
         rates = {"trigram": first_score(*files["test"]).word_error_rate}
         for name, scorer in self.scorers().items():
-            found = dict(trials(scorer, self.ngram, *files["dev"]))
-            weight = min(found, key=lambda weight: found[weight].num_errors)
-            shown = ", ".join(f"{rate.word_error_rate:.1f}% at {weight:g}" for weight, rate in found.items())
+            scores = dict(trials(scorer, self.ngram, *files["dev"]))
+            weight = min(scores, key=lambda weight: scores[weight].num_errors)
+            shown = ", ".join(f"{rate.word_error_rate:.1f}% at {weight:g}" for weight, rate in scores.items())
             print(f"{name}, dev WER by interpolation weight: {shown}", flush=True)
             chosen = nbest / f"test.{name}.mlf"
             network = lm.NetworkOptions(model=self.model(name), words=self.vocabulary, weight=weight)
@@ -201,10 +206,11 @@ class Recipe:
     def result(self) -> RecipeResult:
         from recipes.language_model.results import Perplexities
 
-        measured, rates = Perplexities.read(self.figures), json.loads(self.rescored.read_text())
+        measured = Perplexities.read(self.figures)
+        rates = json.loads(self.rescored.read_text())
         perplexities = [
-            Figure("perplexity", one.test, one.name, {"words": measured.num_predicted["test"]})
-            for one in measured.models
+            Figure("perplexity", model.test, model.name, {"words": measured.num_predicted["test"]})
+            for model in measured.models
         ]
         return RecipeResult(
             figures=(*perplexities, *(Figure("WER", rate, name) for name, rate in rates.items())),

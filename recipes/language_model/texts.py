@@ -25,8 +25,10 @@ def split_text(source: Path, out: Path) -> None:
     block = min(BLOCK, len(sentences) // MIN_SENTENCES)
     parts: dict[str, list[str]] = {name: [] for name in SETS}
     for number, sentence in enumerate(sentences):
-        place = number // block % SPLIT_EVERY
-        parts["test" if place == SPLIT_EVERY - 1 else "dev" if place == SPLIT_EVERY - 2 else "train"].append(sentence)
+        position = number // block % SPLIT_EVERY
+        parts["test" if position == SPLIT_EVERY - 1 else "dev" if position == SPLIT_EVERY - 2 else "train"].append(
+            sentence
+        )
     _write(out, parts)
 
 
@@ -39,9 +41,9 @@ def take_texts(folder: Path, out: Path) -> None:
     for name, words in SETS.items():
         files = [path for path in sorted(folder.glob("*.txt")) if any(word in path.name.lower() for word in words)]
         if len(files) != 1:
-            found = ", ".join(path.name for path in files) or "none"
+            names = ", ".join(path.name for path in files) or "none"
             expected = " or ".join(words)
-            raise ConfigError(f"{folder}: {found}; expected one text *.txt with {expected} in its name")
+            raise ConfigError(f"{folder}: {names}; expected one text *.txt with {expected} in its name")
         parts[name] = read_sentences(files[0])
         if not parts[name]:
             raise FormatError(f"{files[0]}: no sentences; expected one per line")

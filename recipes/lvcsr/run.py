@@ -59,8 +59,8 @@ def compared(options: LvcsrOptions) -> Comparison:
     """Return the stages of monophones and of all tied systems."""
     phones = Recipe(options, options.overrides_without("LVCSR_Train"))
     trees = {"threshold": options.threshold, "min_frames": options.min_frames}
-    others = options.overrides_without("AN4_Train")
-    tied, natural, continued, realigned = (Tied(options, others, name, trees) for name in SYSTEMS)
+    overrides = options.overrides_without("AN4_Train")
+    tied, natural, continued, realigned = (Tied(options, overrides, name, trees) for name in SYSTEMS)
     stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), tied.packing, *natural.system_stages()]
     stages += [tied.alignment_stage(), *realigned.system_stages(), *continued.system_stages()]
     systems = [
@@ -80,10 +80,12 @@ class Tied(Recipe):
         self, options: job.RecipeOptions, overrides: Sequence[str], name: str, trees: dict[str, float] | None = None
     ):
         super().__init__(options, overrides)
-        self.name, self.tying = name, trees or TREES
+        self.name = name
+        self.tying = trees or TREES
         self.shared = self.out / "lvcsr" / "tied"  # all systems share the tied states
         self.home = self.out / "lvcsr" / name
-        self.hmms, self.senones = self.shared / "hmms", self.shared / "hmms" / "senones.list"
+        self.hmms = self.shared / "hmms"
+        self.senones = self.shared / "hmms" / "senones.list"
         aligned = self.out / "lvcsr" / "align" / "states.mlf"
         self.labels = aligned if name == "realigned" else self.hmms / "states.mlf"
 
@@ -189,8 +191,8 @@ class Tied(Recipe):
             self.graph_folder("trained"), self.model, WINDOW, home / "states.mlf", infiles=home / "both.scp",
             words=home / "words.mlf", dictionary=self.dictionary,
         )  # fmt: skip
-        given = self.alignment.labels
-        options = Shown(reference=given, hypothesis=home / "states.mlf", boundaries=True, level=1, ignore=("sil",))
+        reference = self.alignment.labels
+        options = Shown(reference=reference, hypothesis=home / "states.mlf", boundaries=True, level=1, ignore=("sil",))
         return lost | call("score", options)
 
     @property

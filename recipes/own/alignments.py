@@ -53,16 +53,17 @@ def read_alignment(
     lengths: frames of 10 ms of each utterance.
     Raises FormatError if there is no utterance whose alignment can be used.
     """
-    labels, report = read_mlf(path), RunReport("alignments")
+    labels = read_mlf(path)
+    report = RunReport("alignments")
     keys = keys_of_names(labels)
-    known = {phone for entry in entries for phone in entry.phones}
+    phones = {phone for entry in entries for phone in entry.phones}
     aligned: dict[str, list[Span]] = {}
     for name, num_frames in lengths.items():
         try:
             if name not in keys:
                 raise FormatError(f"{path}: no alignment of {name}; expected one of each utterance")
             key = keys[name]
-            aligned[name] = states_of(labels[key], labels.where(key), known, silences, num_frames)
+            aligned[name] = states_of(labels[key], labels.where(key), phones, silences, num_frames)
         except FormatError as fault:
             report.fail(name, str(fault))
         else:
@@ -95,7 +96,8 @@ def states_of(
         phone = split_triphone(model)[1]
         if phone in silences:
             # Short pauses have the middle state of silence, as in HTK.
-            phone, state = SILENCE, state if phone == silences[0] else state and STATES[1]
+            state = state if phone == silences[0] else state and STATES[1]
+            phone = SILENCE
         elif phone not in known:
             raise FormatError(
                 f"{where}: phone '{phone}'; expected those of the dictionary, or {', '.join(silences)}; name phones of "
@@ -105,10 +107,10 @@ def states_of(
             raise FormatError(f"{where}: state {state} of {model}; expected {STATES[0]} to {STATES[-1]}")
         places.append((phone, state))
     spans: list[Span] = []
-    for place, (first, end) in zip(places, bounds.tolist()):
-        if spans and place[0] == SILENCE and spans[-1][0] == place:
+    for span_state, (first, end) in zip(places, bounds.tolist()):
+        if spans and span_state[0] == SILENCE and spans[-1][0] == span_state:
             first = spans.pop()[1]  # two silences in a row are one
-        spans.append((place, first, end))
+        spans.append((span_state, first, end))
     states = []
     for (phone, state), first, end in spans:
         numbers = (state,) if state else STATES

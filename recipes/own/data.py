@@ -1,7 +1,7 @@
 """Turns an imported corpus into what the stages read: sets, dictionary, transcripts, lists and configurations."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from readers.common.files import write_json, write_lines
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
-from readers.dictionaries.case import CASES, best_case
+from readers.corpora.words import WordForms
+from readers.dictionaries.case import best_case
 from readers.dictionaries.phones import check_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
@@ -18,6 +19,7 @@ from recipes.own.options import RATES
 
 LEAST_SHARE = 0.9  # of the speech that must have the sample rate of a configuration
 FRAMES_PER_SECOND = 100
+CASE_LINES = 10_000  # of a text, whose words tell its case
 SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of a larger one the words of the texts
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
 
@@ -28,17 +30,17 @@ def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable
 
     Raises ConfigError for phones that the name of a triphone cannot contain.
     """
-    kept = [entry for entry in entries if entry.word not in NO_WORDS and entry.phones]
-    if texts is not None and len({entry.word for entry in kept}) > SMALL_DICTIONARY:
-        wanted = set(texts)
-        kept = [entry for entry in kept if entry.word in wanted]
-    check_phones(kept, path)
-    return kept
+    usable = [entry for entry in entries if entry.word not in NO_WORDS and entry.phones]
+    if texts is not None and len({entry.word for entry in usable}) > SMALL_DICTIONARY:
+        vocabulary = set(texts)
+        usable = [entry for entry in usable if entry.word in vocabulary]
+    check_phones(usable, path)
+    return usable
 
 
 def sample_rate(corpus: Corpus, utterances: Sequence[Utterance]) -> int:
     """Return the highest rate that nearly all of the audio reaches.  Raises FormatError if there is none."""
-    total = sum(corpus.seconds(one) for one in utterances)
+    total = sum(corpus.seconds(utterance) for utterance in utterances)
     for rate in RATES:
         if sum(corpus.seconds(u) for u in utterances if corpus.headers[u.audio].rate >= rate) >= LEAST_SHARE * total:
             return rate
@@ -83,34 +85,45 @@ class Facts:
     def read(cls, path: Path) -> "Facts":
         """Raises FormatError for other content."""
         try:
-            found = parse_json(read_text(path))
-            return cls(int(found["rate"]), int(found["frames"]))
+            facts = parse_json(read_text(path))
+            return cls(int(facts["rate"]), int(facts["frames"]))
         except (ValueError, TypeError, KeyError) as fault:
             raise FormatError(f"{path}: {fault}; expected the result of stage lists; run with --from lists") from fault
 
 
 def without_unknown_words(utterances: Sequence[Utterance], known: set[str], report: RunReport) -> list[Utterance]:
     """Return the utterances whose words all have a pronunciation; the report lists the others."""
-    kept = []
+    usable = []
     for utterance in utterances:
         unknown = [word for word in dict.fromkeys(utterance.words or ()) if word not in known]
         if unknown:
             report.skip(utterance.name, f"no pronunciation of {', '.join(unknown)}; expected one in the dictionary")
         else:
-            kept.append(utterance)
+            usable.append(utterance)
             report.done()
-    return kept
+    return usable
 
 
 def write_unknown_words(utterances: Sequence[Utterance], known: set[str], path: Path) -> Counter[str]:
     """Write the words without a pronunciation and how often they occur, the most frequent first; return them."""
-    counts = Counter(word for one in utterances for word in one.words or () if word not in known)
+    counts = Counter(word for utterance in utterances for word in utterance.words or () if word not in known)
     write_lines(path, (f"{word} {count}" for word, count in counts.most_common()))
     return counts
 
 
-def sentences_of(path: Path, known: set[str]) -> list[list[str]]:
-    """Return the sentences of a text file, one per line, in the case of the dictionary."""
-    sentences = [line.split() for line in read_lines(path) if line.split()]
-    change = CASES[best_case(Counter(word for words in sentences for word in words), known)]
-    return [[change(word) for word in words] for words in sentences]
+def write_text(source: Path, known: set[str], output: Path) -> Counter[str]:
+    """Write the sentences of a text, one per line, as words in the case of the dictionary; return their counts."""
+    lines = read_lines(source)
+    case = best_case(Counter(word for line in lines[:CASE_LINES] for word in WordForms().split(line)), known)
+    forms = WordForms(case, known=known)
+    counts: Counter[str] = Counter()
+
+    def sentences() -> Iterator[str]:
+        for line in lines:
+            words = forms.split(line)
+            counts.update(words)
+            if words:
+                yield " ".join(words)
+
+    write_lines(output, sentences())
+    return counts

@@ -37,19 +37,22 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
     if options.alignments:  # HTK's dictionaries end words with a short pause; silence between words is optional here
         entries, _ = change_phones(entries, lambda phone: () if phone in options.silence else (phone,))
     sets = divide(spoken, read_names(options.dev_speakers), read_names(options.test_speakers))
-    known = {entry.word for entry in entries}
-    text = [] if options.text is None else data.sentences_of(options.text, known)
-    words = {word for one in (*sets.train, *sets.dev) for word in one.words or ()} | {w for line in text for w in line}
+    pronounced = {entry.word for entry in entries}
+    words = {word for utterance in (*sets.train, *sets.dev) for word in utterance.words or ()}
+    if options.text is not None:
+        counts = data.write_text(options.text, pronounced, out / "lm" / "text.txt")
+        frequent = [w for w, _ in counts.most_common() if w in pronounced or options.dictionary.g2p is not None]
+        words |= set(frequent[: options.text_words])
     if options.dictionary.g2p is not None:
         entries += guessed_entries(options.dictionary.g2p, entries, words, out / "guessed.dict")
-        known = {entry.word for entry in entries}
+        pronounced = {entry.word for entry in entries}
     report = RunReport("utterances for training and tuning")
     sets = replace(
         sets,
-        train=tuple(data.without_unknown_words(sets.train, known, report)),
-        dev=tuple(data.without_unknown_words(sets.dev, known, report)),
+        train=tuple(data.without_unknown_words(sets.train, pronounced, report)),
+        dev=tuple(data.without_unknown_words(sets.dev, pronounced, report)),
     )
-    unknown = data.write_unknown_words(spoken, known, out / "reports" / "unknown_words")
+    unknown = data.write_unknown_words(spoken, pronounced, out / "reports" / "unknown_words")
     if unknown:
         some = ", ".join(word for word, _ in unknown.most_common(5))
         print(f"without a pronunciation: {len(unknown)}, such as {some}; all are in {out / 'reports/unknown_words'}")
@@ -68,9 +71,8 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
     known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
     for name, utterances in ({"dev": sets.dev, "test": sets.test} | known_sets).items():
         write_words(utterances, out / "labels" / f"{name}.words.mlf")
-    for name, utterances in known_sets.items():
-        lines = [one.words or () for one in utterances]
-        write_lines(out / "lm" / f"{name}.txt", (" ".join(line) for line in (*lines, *text)))
+    for name, utterances in ({"dev": sets.dev} | known_sets).items():
+        write_lines(out / "lm" / f"{name}.txt", (" ".join(utterance.words or ()) for utterance in utterances))
     write_configs(configs, rate, out / "config")
     write_hcopy_lists(sets, out)
     frames = round(seconds["train"] * data.FRAMES_PER_SECOND)
@@ -90,7 +92,7 @@ def check_alignments(
     out: Path,
 ) -> None:
     """Report which given alignments cannot be used; raise FormatError if none can."""
-    lengths = {one.name: round(corpus.seconds(one) * data.FRAMES_PER_SECOND) for one in utterances}
+    lengths = {utterance.name: round(corpus.seconds(utterance) * data.FRAMES_PER_SECOND) for utterance in utterances}
     _, report = read_alignment(path, entries, silences, lengths)
     report.write(out / "reports" / "lists.alignments")
     show_losses(report, out / "reports" / "lists.alignments", 0)
@@ -131,12 +133,12 @@ def write_configs(configs: Path, rate: int, out: Path) -> None:
 def write_hcopy_lists(sets: Sets, out: Path) -> None:
     """Write a list for `argonaut hcopy` for each configuration, and that of the speech whose mean is needed."""
     train = {utterance.name for utterance in sets.train}
-    known = train | {utterance.name for utterance in sets.dev}
-    everything = known | {utterance.name for utterance in sets.test}
+    listed = train | {utterance.name for utterance in sets.dev}
+    everything = listed | {utterance.name for utterance in sets.test}
     lists = {warp_name(warp): ("fbank", everything if warp == 1.0 else train) for warp in WARPS}
-    for name, (extension, wanted) in (lists | {CEPSTRA: ("mfc", known)}).items():
+    for name, (extension, names) in (lists | {CEPSTRA: ("mfc", listed)}).items():
         pairs = feature_pairs(out / "lists", out / "features" / name, extension)
-        chosen = [(source, target) for source, target in pairs if Path(target).stem in wanted]
+        chosen = [(source, target) for source, target in pairs if Path(target).stem in names]
         write_pairs(out / "lists" / f"{name}.hcopy.list", chosen)
         if name == "plain":
             speech = [(source, target) for source, target in chosen if Path(target).stem in train]
@@ -149,7 +151,7 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
     train, dev, test: for the network, train with all copies; known: training and development set without copies;
     cepstra: the same in cepstra; train.cepstra: cepstra of the training set.
     """
-    dev, test, known = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "test", "known"))
+    dev, test, known_names = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "test", "known"))
     train = training_names(out)
 
     def file(copy: str, name: str, extension: str = "fbank") -> Path:
@@ -160,8 +162,8 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
         "train": [(f"{copy}/{name}", file(copy, name)) for copy in copies for name in train],
         "dev": [(name, file(copies[0], name)) for name in dev],
         "test": [(name, file(copies[0], name)) for name in test],
-        "known": [(name, file(copies[0], name)) for name in known],
-        "cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in known],
+        "known": [(name, file(copies[0], name)) for name in known_names],
+        "cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in known_names],
         "train.cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in train],
     }
     for name, files in lists.items():
@@ -170,9 +172,9 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
 
 def training_names(out: Path) -> list[str]:
     """Return the utterances of the training set that have pronunciations, in their order."""
-    dev, known = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "known"))
+    dev, known_names = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "known"))
     held_out = set(dev)
-    return [name for name in known if name not in held_out]
+    return [name for name in known_names if name not in held_out]
 
 
 def write_copy_source(out: Path, path: Path) -> None:

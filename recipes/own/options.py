@@ -37,7 +37,12 @@ class OwnOptions(RecipeOptions):
     )
     kind: CorpusKind | None = option(None, "kind of the corpus, as of argonaut import (default: by its files)")
     lm: Path | None = option(None, "ARPA language model, used besides that of the transcripts")
-    text: Path | None = option(None, "sentences, one per line, for the language model of the transcripts")
+    text: Path | None = option(
+        None, "sentences, one per line, plain or .gz, whose language model is mixed with that of the transcripts"
+    )
+    text_words: int = option(
+        40_000, "words of {text} that are added to the vocabulary: the most frequent with a pronunciation", least=0
+    )
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a tenth)", metavar="NAMES"
     )

@@ -41,7 +41,7 @@ from recipes.own.sizes import SPEEDS
 from recipes.packing import LayoutName
 from recipes.stage_settings import cntk_settings, file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle
+from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle, mix, mixture_weights
 
 if TYPE_CHECKING:
     from recipes.own.data import Facts
@@ -53,7 +53,7 @@ TRANSITION_POWER = 0.3  # compensates for a small acoustic weight
 SILENCE = "sil"
 # The node for alignment: without the division by priors, silence keeps the frames beside words (RESULTS.md).
 LOG_POSTERIORS = "HLast"
-ORDER = 4  # of the language model
+ORDER, TEXT_ORDER = 4, 3  # of the language model of transcripts, and with that of a text
 
 
 class Recipe:
@@ -66,41 +66,47 @@ class Recipe:
         files = (options.data, dictionary.dict, dictionary.g2p, options.alignments, options.words, options.lm)
         for path in filter(None, (*files, options.text)):
             path.stat()
-        self.options, self.data, self.out = options, options.data, options.out
-        self.seed, self.overrides = options.seed, options.overrides
+        self.options = options
+        self.data = options.data
+        self.out = options.out
+        self.seed = options.seed
+        self.overrides = options.overrides
         self.workers = options.workers or available_cores()
         self.corpus = self.data if is_imported(self.data) else self.out / "corpus"
         self.dictionary = self.out / "words.dict"
-        self.hmms, self.senones = self.out / "hmms", self.out / "hmms" / "senones.list"
-        self.flat, self.aligned = self.out / "flat", self.out / "align" / "states.mlf"
+        self.hmms = self.out / "hmms"
+        self.senones = self.out / "hmms" / "senones.list"
+        self.flat = self.out / "flat"
+        self.aligned = self.out / "align" / "states.mlf"
         self.copies = self.out / "copies"
         self.language_models = {"trained": "LM trained on the transcripts"}
         if options.lm is not None:
             self.language_models |= {"given": options.lm.name}
 
     def stages(self) -> list[Stage]:
-        given, dictionary = self.options, self.options.dictionary
-        data = {"kind": given.kind, "speaker_characters": given.speaker_characters, "data": str(self.data)}
-        data |= file_settings(dictionary.dict, given.words)
-        silences = {"silence": ",".join(given.silence)} if given.alignments else {}
+        options = self.options
+        dictionary = self.options.dictionary
+        data = {"kind": options.kind, "speaker_characters": options.speaker_characters, "data": str(self.data)}
+        data |= file_settings(dictionary.dict, options.words)
+        silences = {"silence": ",".join(options.silence)} if options.alignments else {}
         names = ("dev_speakers", "test_speakers", "channel", "rate", "min_minutes")
         lists: dict[str, object] = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
         lists |= {"map_phones": dictionary.map_phones and str(dictionary.map_phones)}
-        lists |= {name: getattr(given, name) for name in names} | silences
+        lists |= {name: getattr(options, name) for name in names} | silences
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
-                  lists | file_settings(given.text, dictionary.g2p, given.alignments)),
+                  lists | file_settings(options.text, dictionary.g2p, options.alignments)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
                   self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
-                  silences | file_settings(given.alignments)) if given.alignments else
+                  silences | file_settings(options.alignments)) if options.alignments else
             Stage("flatstart", "Gaussian models of phones, from nothing, and their alignment", self.flatstart,
                   ("lists", "features")),
             Stage("tie", "triphones with states tied by decision trees", self.tie,
-                  ("features", "alignments" if given.alignments else "flatstart")),
+                  ("features", "alignments" if options.alignments else "flatstart")),
             Stage("lm", "language models of the transcripts, with and without the development set", self.lm,
-                  ("lists",), file_settings(given.lm)),
+                  ("lists",), file_settings(options.lm)),
             Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm")),
             self.training("train-first", first=True),
             Stage("align", "alignment of the training set by this network", self.align,
@@ -114,7 +120,7 @@ class Recipe:
                   ("features", "lm", "graph", "train", "tune")),
             Stage("score", "word error rate", self.evaluation.score, ("lists", "decode"), closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
-                  ("lists", "features", "lm", "graph", "train", "tune", "decode"), {"language": given.language}),
+                  ("lists", "features", "lm", "graph", "train", "tune", "decode"), {"language": options.language}),
         ]  # fmt: skip
 
     def training(self, name: str, first: bool) -> Stage:
@@ -132,17 +138,19 @@ class Recipe:
         if self.corpus == self.data:
             print(f"{self.data}: imported before")
             return 0
-        given, dictionary = self.options, self.options.dictionary
-        kind = given.kind or guess_kind(self.data)
-        known = {entry.word for entry in dictionary.read(show_note)}
+        settings = self.options
+        dictionary = self.options.dictionary
+        kind = settings.kind or guess_kind(self.data)
+        dictionary_words = {entry.word for entry in dictionary.read(show_note)}
         words = ImportDictionary(dict=dictionary.dict, dict_format=dictionary.dict_format)
         options = g2p.ImportOptions(
-            kind=kind, source=self.data, out=self.corpus, dictionary=words, speaker_characters=given.speaker_characters,
-            words=given.words or given.alignments or Path("words.mlf") if kind == "htk" else None,
+            kind=kind, source=self.data, out=self.corpus, dictionary=words,
+            speaker_characters=settings.speaker_characters,
+            words=settings.words or settings.alignments or Path("words.mlf") if kind == "htk" else None,
         )  # fmt: skip
         lost = call("import", options)
         transcripts = read_mlf(self.corpus / "words.mlf")
-        case = best_case(Counter(label.name for name in transcripts for label in transcripts[name]), known)
+        case = best_case(Counter(label.name for name in transcripts for label in transcripts[name]), dictionary_words)
         return lost if case == "keep" else call("import", replace(options, case=case))
 
     def lists(self) -> int:
@@ -221,10 +229,21 @@ class Recipe:
         lost = 0
         if self.options.lm is not None:
             write_content(self.lm_file("given"), read_bytes(self.options.lm))
-        vocabulary, unk = self.out / "lm" / "vocabulary", "<UNK>" if self.options.text else None
-        for name, source in (("tune-trained", "train"), ("trained", "known")):
-            text = self.out / "lm" / f"{source}.txt"
-            lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary, unk=unk)
+        folder = self.out / "lm"
+        vocabulary = self.out / "lm" / "vocabulary"
+        sources = {"tune-trained": folder / "train.txt", "trained": folder / "known.txt"}
+        if self.options.text is None:
+            for name, text in sources.items():
+                lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary)
+            return lost
+        models = {path: path.with_suffix(".unmixed.arpa") for path in (folder / "text.txt", *sources.values())}
+        for text, model in models.items():
+            lost |= estimate(text, model, order=TEXT_ORDER, vocabulary=vocabulary, unk="<UNK>")
+        prose = models[folder / "text.txt"]
+        # Of the models that do not know the development set.
+        weights = mixture_weights([models[sources["tune-trained"]], prose], folder / "dev.txt")
+        for name, text in sources.items():
+            lost |= mix([models[text], prose], weights, self.lm_file(name))
         return lost
 
     def graph(self) -> int:
@@ -266,7 +285,8 @@ class Recipe:
         from recipes.own.data import FRAMES_PER_SECOND
         from recipes.own.lists import write_copy_source, write_training_lists
 
-        source, config = self.copies / "source.scp", self.out / "config" / "plain.hcopy"
+        source = self.copies / "source.scp"
+        config = self.out / "config" / "plain.hcopy"
         write_copy_source(self.out, source)
         background = write_background(
             self.out / "background", self.facts.frames / FRAMES_PER_SECOND, self.facts.rate, self.seed
@@ -290,7 +310,8 @@ class Recipe:
 
     def pack(self) -> int:
         layout: LayoutName = "own" if self.options.lm is None else "own-given"
-        rate, language = self.facts.rate, self.options.language
+        rate = self.facts.rate
+        language = self.options.language
         lost = make_bundle(self.out, self.bundle, layout, rate=rate, window=WINDOW, language=language)
         return lost | calibrate(
             self.bundle, words=self.labels("dev"), test=self.labels("test"), list=self.out / "lists/plain.hcopy.list"

@@ -54,8 +54,8 @@ def divide(
     """
     counts = Counter(utterance.speaker for utterance in utterances)
     speakers = sorted(counts)
-    given = [*(dev or ()), *(test or ())]
-    unknown = [name for name in given if name not in speakers]
+    named = [*(dev or ()), *(test or ())]
+    unknown = [name for name in named if name not in speakers]
     if unknown:
         shown = ", ".join(speakers[:5]) + (", ..." if len(speakers) > 5 else "")
         raise ConfigError(f"command line: speaker {unknown[0]!r} is not in the corpus; expected some of {shown}")
@@ -63,11 +63,11 @@ def divide(
     if twice:
         raise ConfigError(f"command line: speaker {twice[0]!r} in both sets; expected each in one")
     if test is None:
-        test = _choose("test", counts, len(utterances), given, most=0.5 if dev is None else 1.0)
+        test = _choose("test", counts, len(utterances), named, most=0.5 if dev is None else 1.0)
     if dev is None:
-        dev = _choose("dev", counts, len(utterances), [*given, *test], most=1.0)
+        dev = _choose("dev", counts, len(utterances), [*named, *test], most=1.0)
     if not test or not dev:
-        if given:
+        if named:
             raise ConfigError("command line: too few other speakers for a second set; expected both sets to be named")
         return _by_utterance(utterances, len(speakers))
     of = dict.fromkeys(speakers, "train") | dict.fromkeys(dev, "dev") | dict.fromkeys(test, "test")
@@ -92,20 +92,20 @@ def _choose(which: str, counts: Mapping[str, int], total: int, exclude: Collecti
 def _by_utterance(utterances: Sequence[Utterance], num_speakers: int) -> Sets:
     order = sorted(utterances, key=lambda utterance: _order("test", utterance.name))
     size = max(round(SHARE * len(order)), 1)
-    places = ["test"] * size + ["dev"] * size
-    of = {u.name: place for u, place in zip(order, [*places, *["train"] * len(order)])}
-    known = "one speaker" if num_speakers == 1 else f"{num_speakers} speakers"
+    set_names = ["test"] * size + ["dev"] * size
+    of = {u.name: set_name for u, set_name in zip(order, [*set_names, *["train"] * len(order)])}
+    source = "one speaker" if num_speakers == 1 else f"{num_speakers} speakers"
     return _made(
         of,
         utterances,
-        f"only {known}: utterances are held out, and the word error rate is that of speakers known from the training",
+        f"only {source}: utterances are held out, and the word error rate is that of speakers known from the training",
     )
 
 
 def _made(of: Mapping[str, str], utterances: Sequence[Utterance], by: str) -> Sets:
     sets = {name: tuple(u for u in utterances if of[u.name] == name) for name in ("train", "dev", "test")}
-    for name, found in sets.items():
-        if not found:
+    for name, members in sets.items():
+        if not members:
             raise FormatError(f"{len(utterances)} utterances: none for the {name} set; expected more of them")
     return Sets(**sets, by=by)
 

@@ -50,7 +50,8 @@ class Sizes:
         The final network also learns copies at other speeds, with as many epochs more as there are copies more.
         """
         epochs = self.epochs // 2 if first else round(self.epochs * (1 + len(SPEEDS) / WARPED_COPIES))
-        last, before = max(round(epochs / 8), 1), round(epochs * 3 / 16)
+        last = max(round(epochs / 8), 1)
+        before = round(epochs * 3 / 16)
         return [
             f"Hidden={self.hidden}", f"Epochs={epochs}", f"Dropout=0.2*{epochs - before - last}:0.1*{before}:0*{last}",
             f"EpochFrames={max(self.frames // MINIBATCH, 1) * MINIBATCH}",

@@ -19,7 +19,8 @@ Interval = tuple[float, float, str]  # start and end in seconds, text
 
 def spectrogram(samples: np.ndarray, rate: int) -> np.ndarray:
     """Return the power spectra (frequencies, frames) float64 in dB, at most 0, of audio samples (N,)."""
-    size, shift = max(round(WINDOW * rate), 2), max(round(SHIFT * rate), -(-len(samples) // MAX_SPECTRA), 1)
+    size = max(round(WINDOW * rate), 2)
+    shift = max(round(SHIFT * rate), -(-len(samples) // MAX_SPECTRA), 1)
     padded = np.pad(np.asarray(samples, float), (size // 2, size))
     frames = np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) : shift]
     power = np.abs(np.fft.rfft(frames * np.hamming(size), axis=1)) ** 2
@@ -66,7 +67,7 @@ def draw_alignment(
     width = min(max(INCHES_PER_SECOND * duration, MIN_WIDTH), MAX_WIDTH)
     figure = new_figure(width, 3.4 + 0.45 * len(tiers))
     rows = figure.subplots(1 + len(tiers), 1, sharex=True, height_ratios=[3.4] + [0.45] * len(tiers), squeeze=False)
-    spectrum, *below = rows[:, 0]
+    spectrum, *tier_axes = rows[:, 0]
     shown = spectrogram(samples, rate)
     low = -DYNAMIC_RANGE if np.isfinite(shown).any() else None
     spectrum.imshow(
@@ -74,7 +75,7 @@ def draw_alignment(
     )
     spectrum.set_ylabel("frequency (kHz)")
     spectrum.set_title(title, fontsize=10, parse_math=False)
-    for axes, (name, intervals) in zip(below, tiers.items()):
+    for axes, (name, intervals) in zip(tier_axes, tiers.items()):
         _draw_tier(axes, name, intervals, width / duration)
         for start, _, _ in intervals:
             spectrum.axvline(start, color="white", linewidth=0.4, alpha=0.5)
@@ -91,7 +92,8 @@ def _draw_tier(axes: Any, name: str, intervals: Sequence[Interval], inches_per_s
     for start, end, text in intervals:
         axes.axvspan(start, end, facecolor="#eef3f8" if text else "white", edgecolor="#51606e", linewidth=0.6)
         inches = (end - start) * inches_per_second
-        size, turned = 9.0, len(text) * 0.085 > inches
+        size = 9.0
+        turned = len(text) * 0.085 > inches
         if text and inches > 0.11:
             axes.text(
                 (start + end) / 2, 0.5, text, ha="center", va="center", clip_on=True, parse_math=False,

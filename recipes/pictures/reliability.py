@@ -27,9 +27,10 @@ def draw_reliability(series: Mapping[str, np.ndarray], correct: np.ndarray, path
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="gray", linestyle="dotted", label="perfect")
     for name, confidence in series.items():
-        found, error = reliability(confidence, correct), expected_calibration_error(confidence, correct)
+        curve = reliability(confidence, correct)
+        error = expected_calibration_error(confidence, correct)
         label = f"{name}, ECE {100 * error:.1f} %"
-        axes.plot(found.confidence, found.correct, marker="o", markersize=4, label=label)
+        axes.plot(curve.confidence, curve.correct, marker="o", markersize=4, label=label)
     axes.set_xlabel("confidence")
     axes.set_ylabel("fraction of right words")
     axes.set_xlim(0, 1.02)

@@ -22,7 +22,7 @@ def varied(trials: Sequence[Mapping[str, float]], chosen: Mapping[str, float]) -
     The beam is tried last, so that trials of other options have the widest beam; it need not be the chosen one.
     """
     widest = max((trial["beam"] for trial in trials if "beam" in trial), default=None)
-    found: dict[str, list[Mapping[str, float]]] = {}
+    trials_by_option: dict[str, list[Mapping[str, float]]] = {}
     for option in chosen:
         fixed: dict[str, float | None] = {name: value for name, value in chosen.items() if name != option}
         if option != "beam" and "beam" in fixed:
@@ -30,8 +30,8 @@ def varied(trials: Sequence[Mapping[str, float]], chosen: Mapping[str, float]) -
         rows = [trial for trial in trials if all(trial.get(name) == value for name, value in fixed.items())]
         by_value = {trial[option]: trial for trial in rows}
         if len(by_value) > 1:
-            found[option] = [by_value[value] for value in sorted(by_value)]
-    return found
+            trials_by_option[option] = [by_value[value] for value in sorted(by_value)]
+    return trials_by_option
 
 
 def error_rate(trial: Mapping[str, float]) -> float:
@@ -50,7 +50,8 @@ def draw_tuning(record: Mapping[str, Any], path: str | Path) -> None:
     path : path
         PNG file.
     """
-    chosen, options = record["chosen"], varied(record["trials"], record["chosen"])
+    chosen = record["chosen"]
+    options = varied(record["trials"], record["chosen"])
     beams = [trial for trial in options.get("beam", []) if SPEED in trial]
     num_panels = max(1, len(options) + bool(beams))
     columns = min(num_panels, 3)
@@ -66,8 +67,8 @@ def draw_tuning(record: Mapping[str, Any], path: str | Path) -> None:
         axes = panels[len(options)]
         axes.plot([trial[SPEED] for trial in beams], list(map(error_rate, beams)), marker="o", markersize=4)
         for trial in beams:
-            place = (trial[SPEED], error_rate(trial))
-            axes.annotate(f"{trial['beam']:g}", place, textcoords="offset points", xytext=(4, 4), fontsize=8)
+            point = (trial[SPEED], error_rate(trial))
+            axes.annotate(f"{trial['beam']:g}", point, textcoords="offset points", xytext=(4, 4), fontsize=8)
         axes.set_xlabel("real-time factor of the search, by beam")
     for axes in panels[:num_panels]:
         axes.set_ylabel("error (%)")

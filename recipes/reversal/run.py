@@ -38,9 +38,12 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: ReversalOptions):
-        self.corpus, self.out = options.data, options.out
-        self.seed, self.overrides = options.seed, options.overrides
-        self.data, self.decoded = self.out / "data", self.out / "decoded" / "test.target"
+        self.corpus = options.data
+        self.out = options.out
+        self.seed = options.seed
+        self.overrides = options.overrides
+        self.data = self.out / "data"
+        self.decoded = self.out / "decoded" / "test.target"
         if self.corpus is not None:
             self._pairs()  # reports errors in the corpus before anything is written
 

@@ -29,7 +29,8 @@ class Score:
         """Yield lines `length 3: 99 of 100`, then the total; percentages are rounded down, so 100 means all."""
         for length in sorted(self.sequences):
             yield f"length {length}: {self.exact[length]} of {self.sequences[length]}"
-        total, exact = self.sequences.total(), self.exact.total()
+        total = self.sequences.total()
+        exact = self.exact.total()
         wrong = 100 * self.errors / max(self.tokens, 1)
         yield (
             f"exact {1000 * exact // total / 10:.1f}% (test, {total} sequences, {self.tokens} tokens, {wrong:.1f}% of "

@@ -38,27 +38,28 @@ def verbose_content(
     alternatives : int
         Number of alternatives.
     """
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "task": "transcribe",
         "language": language,
         "duration": round(transcript.seconds, 3),
         "text": transcript.text,
     }
     if not granularities or "word" in granularities:
-        found["words"] = word_objects(transcript.words)
+        content["words"] = word_objects(transcript.words)
     if not granularities or "segment" in granularities:
-        found["segments"] = segments(transcript.words)
+        content["segments"] = segments(transcript.words)
     if alternatives:
-        found["alternatives"] = [
-            {"text": one.text, "words": word_objects(one.words)} for one in transcript.hypotheses(alternatives)
+        content["alternatives"] = [
+            {"text": hypothesis.text, "words": word_objects(hypothesis.words)}
+            for hypothesis in transcript.hypotheses(alternatives)
         ]
     if transcript.parse_slots is not None:
-        found["slots"] = slot_objects(transcript.slots)
+        content["slots"] = slot_objects(transcript.slots)
     if transcript.reason:
-        found["reason"] = transcript.reason
+        content["reason"] = transcript.reason
     if transcript.notes:
-        found["notes"] = list(transcript.notes)
-    return found | {"usage": _usage(transcript)}
+        content["notes"] = list(transcript.notes)
+    return content | {"usage": _usage(transcript)}
 
 
 def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
@@ -67,28 +68,28 @@ def segments(words: Sequence[Word]) -> list[dict[str, Any]]:
     Of Whisper's figures, avg_logprob is the mean logarithm of the confidences and compression_ratio is computed as
     there; the others do not exist here and are constant.
     """
-    found: list[dict[str, Any]] = []
-    place = 0
+    objects: list[dict[str, Any]] = []
+    position = 0
     for start, end, text in cues(words):
-        inside = words[place : place + len(text.split())]
-        place += len(inside)
-        known = [math.log(max(word.confidence, 1e-10)) for word in inside if word.confidence is not None]
+        segment = words[position : position + len(text.split())]
+        position += len(segment)
+        log_confidences = [math.log(max(word.confidence, 1e-10)) for word in segment if word.confidence is not None]
         data = text.encode()
-        found.append(
+        objects.append(
             {
-                "id": len(found),
+                "id": len(objects),
                 "seek": 0,
                 "start": round(start, 3),
                 "end": round(end, 3),
                 "text": text,
                 "tokens": [],
                 "temperature": 0.0,
-                "avg_logprob": round(sum(known) / len(known), 4) if known else 0.0,
+                "avg_logprob": round(sum(log_confidences) / len(log_confidences), 4) if log_confidences else 0.0,
                 "compression_ratio": round(len(data) / len(zlib.compress(data)), 3),
                 "no_speech_prob": 0.0,
             }
         )
-    return found
+    return objects
 
 
 def _usage(transcript: Transcript) -> dict[str, Any]:
@@ -97,6 +98,8 @@ def _usage(transcript: Transcript) -> dict[str, Any]:
 
 def written(form: str, transcript: Transcript, name: str) -> str:
     """Return what `argonaut transcribe --format FORM` writes for a recording of this name."""
+    if form == "text":
+        return f"{transcript.text}\n"
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"transcript.{EXTENSIONS[form]}"
         transcript.save(path, name)

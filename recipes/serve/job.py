@@ -83,7 +83,8 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from recipes.serve.security import AccessPolicy, is_private, read_token
     from recipes.serve.service import Service
 
-    access, limits = options.access, options.limits
+    access = options.access
+    limits = options.limits
     token = None if access.token_file is None else read_token(access.token_file)
     if access.token_file is not None and not is_private(access.token_file):
         log(f"warning: {access.token_file}: other users can read the token; chmod 600")
@@ -105,7 +106,7 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
                 "warning: other machines can use the server without a token; expected the option token-file or "
                 "the option host 127.0.0.1"
             )
-        where = ", ".join(address(one, access.tls_cert is not None) for one in sockets)
+        where = ", ".join(address(listener, access.tls_cert is not None) for listener in sockets)
         log(f"{service.name}: listening on {where}; streams {limits.streams}; threads {cores}")
         asyncio.run(server.serve(sockets))
     is_decoding = service.is_decoding

@@ -44,4 +44,5 @@ class AccessError(Exception):
 
     def __init__(self, status: int, message: str, code: str):
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status = status
+        self.code = code

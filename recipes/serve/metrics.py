@@ -23,7 +23,9 @@ class Histogram:
     """
 
     def __init__(self, bounds: tuple[float, ...]):
-        self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
 
     def observe(self, value: float) -> None:
         """Count one observation."""
@@ -32,11 +34,12 @@ class Histogram:
 
     def lines(self, name: str) -> list[str]:
         """Return the samples of the histogram."""
-        found, total = [], 0
+        samples = []
+        total = 0
         for bound, count in zip([*map(str, self.bounds), "+Inf"], self.counts, strict=True):
             total += count
-            found.append(f'{name}_bucket{{le="{bound}"}} {total}')
-        return [*found, f"{name}_sum {self.sum:.6f}", f"{name}_count {total}"]
+            samples.append(f'{name}_bucket{{le="{bound}"}} {total}')
+        return [*samples, f"{name}_sum {self.sum:.6f}", f"{name}_count {total}"]
 
 
 class Metrics:
@@ -62,7 +65,8 @@ class Metrics:
         self.errors: Counter[str] = Counter()
         self.streams_open: Counter[str] = Counter()
         self.audio_seconds = self.decoding_seconds = 0.0
-        self.answers, self.factors = Histogram(ANSWER_BUCKETS), Histogram(FACTOR_BUCKETS)
+        self.answers = Histogram(ANSWER_BUCKETS)
+        self.factors = Histogram(FACTOR_BUCKETS)
         self.started = time.time()
 
     def text(self, max_streams: int) -> str:
@@ -92,7 +96,7 @@ def _family(name: str, kind: str, text: str, value: float | Counter[str], kinds:
     head = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     if not isinstance(value, Counter):
         return [*head, f"{name} {value:.17g}"]
-    return head + [f'{name}{{kind="{one}"}} {value[one]}' for one in dict.fromkeys((*kinds, *sorted(value)))]
+    return head + [f'{name}{{kind="{label}"}} {value[label]}' for label in dict.fromkeys((*kinds, *sorted(value)))]
 
 
 def resident_bytes() -> int | None:

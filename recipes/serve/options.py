@@ -25,9 +25,9 @@ class AccessOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
-            is_alone = getattr(self, name) is not None and getattr(self, other) is None
-            self.require(name, not is_alone, f"is given without {{{other}}}; expected both")
+        for name, partner in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+            is_alone = getattr(self, name) is not None and getattr(self, partner) is None
+            self.require(name, not is_alone, f"is given without {{{partner}}}; expected both")
 
 
 @dataclass(frozen=True, kw_only=True)

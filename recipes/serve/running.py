@@ -37,8 +37,12 @@ class HttpProtocol(H11Protocol):
         self.since = self.loop.time()
         assert self.limit_concurrency is not None  # `make_server` sets it
         while len(self.connections) >= self.limit_concurrency:
-            watched = (one for one in self.connections if isinstance(one, HttpProtocol | WebSocketProtocol))
-            oldest = min((one for one in watched if one.is_waiting), key=lambda one: one.since)
+            watched = (
+                connection
+                for connection in self.connections
+                if isinstance(connection, HttpProtocol | WebSocketProtocol)
+            )
+            oldest = min((connection for connection in watched if connection.is_waiting), key=lambda one: one.since)
             self.connections.discard(oldest)
             oldest.transport.abort()
         self._watch(None)
@@ -111,7 +115,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, service: Service, should_stop: Callable[[], bool]):
         super().__init__(config)
-        self.service, self.should_stop = service, should_stop
+        self.service = service
+        self.should_stop = should_stop
         self.ended_in_order = True
 
     @contextlib.contextmanager
@@ -195,28 +200,30 @@ def open_sockets(host: str, port: int) -> list[socket.socket]:
     ConfigError
         For a host or port that cannot be used.
     """
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     try:
-        places = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, place in dict.fromkeys(places):
-            one = socket.socket(family, socket.SOCK_STREAM)
-            found.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, location in dict.fromkeys(addresses):
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind((place[0], found[0].getsockname()[1] if port == 0 and len(found) > 1 else port, *place[2:]))
-            one.listen(2048)
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(
+                (location[0], sockets[0].getsockname()[1] if port == 0 and len(sockets) > 1 else port, *location[2:])
+            )
+            listener.listen(2048)
     except (OSError, OverflowError) as fault:
-        for one in found:
-            one.close()
+        for listener in sockets:
+            listener.close()
         reason = getattr(fault, "strerror", None) or fault
         raise ConfigError(f"{host}:{port}: {reason}; expected an address of this machine and a free port") from fault
-    return found
+    return sockets
 
 
 def is_loopback(sockets: list[socket.socket]) -> bool:
     """Whether only this machine can reach the sockets."""
-    return all(ipaddress.ip_address(one.getsockname()[0].partition("%")[0]).is_loopback for one in sockets)
+    return all(ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback for listener in sockets)
 
 
 def address(one: socket.socket, secure: bool) -> str:

@@ -78,7 +78,7 @@ class AccessPolicy:
         if scope["type"] == "http" and scope["path"] in OPEN_PATHS:
             return
         if self.token is not None and not any(
-            hmac.compare_digest(given.encode(), self.token.encode()) for given in _tokens(scope, headers)
+            hmac.compare_digest(token.encode(), self.token.encode()) for token in _tokens(scope, headers)
         ):
             raise AccessError(401, "no valid access token; expected Authorization: Bearer TOKEN", "invalid_api_key")
 
@@ -103,8 +103,8 @@ class AccessPolicy:
     def _is_known_origin(self, origin: str, host: str) -> bool:
         if origin.lower() in self.origins:
             return True
-        scheme, _, place = origin.lower().partition("://")
-        return scheme in ("http", "https") and place == host.lower()
+        scheme, _, netloc = origin.lower().partition("://")
+        return scheme in ("http", "https") and netloc == host.lower()
 
 
 def _tokens(scope: Scope, headers: Headers) -> list[str]:
@@ -113,10 +113,10 @@ def _tokens(scope: Scope, headers: Headers) -> list[str]:
     Browsers cannot give a WebSocket headers, so its address may have ?token=.
     """
     kind, _, token = headers.get("authorization", "").partition(" ")
-    found = [token.strip()] if kind.lower() == "bearer" else []
+    tokens = [token.strip()] if kind.lower() == "bearer" else []
     if scope["type"] == "websocket":
-        found += parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-    return found
+        tokens += parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+    return tokens
 
 
 def read_token(path: str | Path) -> str:
@@ -147,7 +147,8 @@ class Gate:
     """ASGI middleware: refuses requests that the policy does not allow, and adds headers to all answers."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy):
-        self.app, self.policy = app, policy
+        self.app = app
+        self.policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

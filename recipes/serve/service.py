@@ -39,7 +39,9 @@ class Service:
     """
 
     def __init__(self, recognizer: Recognizer, limits: Limits, cores: int):
-        self.recognizer, self.limits, self.metrics = recognizer, limits, Metrics()
+        self.recognizer = recognizer
+        self.limits = limits
+        self.metrics = Metrics()
         self.stopping = asyncio.Event()
         self.progress: dict[str, tuple[float, float | None]] = {}  # of files by id: seconds done, all
         self._streams = ThreadPoolExecutor(cores, thread_name_prefix="stream")
@@ -156,11 +158,11 @@ class Service:
         future = pool.submit(timed)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
-        answer, spent = await asyncio.wrap_future(future)
+        outcome, spent = await asyncio.wrap_future(future)
         usage.decoding_seconds += spent
         self.metrics.decoding_seconds += spent
         self.count_audio(usage, seconds)
-        return answer
+        return outcome
 
     async def stop(self) -> bool:
         """Let open streams end; returns whether all have ended within the grace period."""

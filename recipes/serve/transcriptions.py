@@ -50,7 +50,9 @@ class RequestError(Exception):
 
     def __init__(self, message: str, param: str | None = None, status: int = 400, code: str | None = None):
         super().__init__(message)
-        self.param, self.status, self.code = param, status, code
+        self.param = param
+        self.status = status
+        self.code = code
 
 
 class AbandonedError(Exception):
@@ -169,7 +171,7 @@ def _watched(receive: Receive) -> Iterator[threading.Event]:
 
 def _header(names: list[str]) -> str:
     """Return names as the value of a header."""
-    text = ", ".join("".join(one if "!" <= one <= "~" else "?" for one in name) for name in names)
+    text = ", ".join("".join(character if "!" <= character <= "~" else "?" for character in name) for name in names)
     return text[:200].strip()
 
 
@@ -213,7 +215,8 @@ def _text(form: FormData, name: str) -> str:
 
 def _check_model(service: Service, form: FormData) -> None:
     """Raise RequestError for another model or language than that of the server."""
-    model, language = _text(form, "model"), _text(form, "language")
+    model = _text(form, "model")
+    language = _text(form, "language")
     if model and model not in (service.name, *OTHER_NAMES):
         raise RequestError(
             f"model {model[:60]!r}; expected {service.name} or {', '.join(OTHER_NAMES)}",
@@ -239,14 +242,14 @@ def _primary(language: str) -> str:
 
 def _granularities(form: FormData) -> tuple[str, ...]:
     names = ("timestamp_granularities[]", "timestamp_granularities")
-    found = tuple(str(value) for name in names for value in form.getlist(name))
-    for one in found:
-        if one not in GRANULARITIES:
+    values = tuple(str(value) for name in names for value in form.getlist(name))
+    for granularity in values:
+        if granularity not in GRANULARITIES:
             raise RequestError(
-                f"timestamp_granularities {one[:40]!r}; expected {' or '.join(GRANULARITIES)}",
+                f"timestamp_granularities {granularity[:40]!r}; expected {' or '.join(GRANULARITIES)}",
                 "timestamp_granularities",
             )
-    return found
+    return values
 
 
 def _alternatives(form: FormData) -> int:

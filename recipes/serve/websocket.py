@@ -137,7 +137,9 @@ class Session:
     """One client of the WebSocket."""
 
     def __init__(self, service: Service, socket: WebSocket):
-        self.service, self.socket, self.usage = service, socket, Usage()
+        self.service = service
+        self.socket = socket
+        self.usage = Usage()
         self.config = StreamConfig(service.rate)
         self.recognition: Recognition | None = None
         self.partial: Sequence[Word] = ()
@@ -188,9 +190,9 @@ class Session:
                     await self._send(await self._finish())
                     return POLICY, f"no data for {self.service.limits.idle:g} s"
                 begin = time.perf_counter()
-                answer, ended = await self._answer(message)
-                if answer is not None:
-                    await self._send(answer)
+                reply, ended = await self._answer(message)
+                if reply is not None:
+                    await self._send(reply)
                     self.service.metrics.answers.observe(time.perf_counter() - begin)
                 if ended:
                     return NORMAL, ""
@@ -265,8 +267,9 @@ class Session:
         if self.recognition is None:
             self.recognition = await self._begin()
         data = self.rest + data
-        whole = len(data) - len(data) % WIDTH
-        samples, self.rest = np.frombuffer(data[:whole], "<i2").astype(np.int16, copy=False), data[whole:]
+        num_complete = len(data) - len(data) % WIDTH
+        samples = np.frombuffer(data[:num_complete], "<i2").astype(np.int16, copy=False)
+        self.rest = data[num_complete:]
         step = round(STEP * self.config.sample_rate)
         finals = []
         for begin in range(0, len(samples), step):
@@ -279,7 +282,8 @@ class Session:
         """Return the answer to the end of the audio."""
         if self.recognition is None:
             return await self._result([])
-        recognition, self.recognition = self.recognition, None
+        recognition = self.recognition
+        self.recognition = None
         return await self._result(self._take(await self.service.decode(self.usage, 0.0, recognition.finish)))
 
     def _take(self, events: list[RecognitionEvent]) -> list[RecognitionEvent]:
@@ -289,34 +293,35 @@ class Session:
         return [event for event in events if event.is_final]
 
     def _partial_result(self) -> dict[str, Any]:
-        answer: dict[str, Any] = {"partial": " ".join(word.text for word in self.partial)}
+        reply: dict[str, Any] = {"partial": " ".join(word.text for word in self.partial)}
         if self.config.partial_words and self.partial:
-            answer["partial_result"] = [_word(word) for word in self.partial]
-        return answer
+            reply["partial_result"] = [_word(word) for word in self.partial]
+        return reply
 
     async def _result(self, finals: list[RecognitionEvent]) -> dict[str, Any]:
         """Return the answer with the words of utterances that have ended."""
         count = self.config.max_alternatives
         if not count:
             slots = [slot for event in finals for slot in event.slots]
-            answer = self._text_of([word for event in finals for word in event.words])
-            return answer | ({"slots": slot_objects(slots)} if slots else {})
-        found: list[list[list[Word]]] = [[[]]]
+            reply = self._text_of([word for event in finals for word in event.words])
+            return reply | ({"slots": slot_objects(slots)} if slots else {})
+        choices: list[list[list[Word]]] = [[[]]]
         if finals:
-            found = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
+            choices = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
         alternatives = []
-        for number in range(max(map(len, found))):  # several utterances share an answer: the n-th best of each
-            words = [word for one in found for word in one[min(number, len(one) - 1)]]
-            known = [word.confidence for word in words if word.confidence is not None]
-            confidence = {} if words and not known else {"confidence": sum(known) / len(known) if known else 1.0}
+        for number in range(max(map(len, choices))):  # several utterances share an answer: the n-th best of each
+            words = [word for hypotheses in choices for word in hypotheses[min(number, len(hypotheses) - 1)]]
+            confidences = [word.confidence for word in words if word.confidence is not None]
+            mean = sum(confidences) / len(confidences) if confidences else 1.0
+            confidence = {} if words and not confidences else {"confidence": mean}
             alternatives.append(self._text_of(words) | confidence)
         return {"alternatives": alternatives}
 
     def _text_of(self, words: Sequence[Word]) -> dict[str, Any]:
-        found: dict[str, Any] = {"text": " ".join(word.text for word in words)}
+        content: dict[str, Any] = {"text": " ".join(word.text for word in words)}
         if self.config.words and words:
-            found["result"] = [_word(word) for word in words]
-        return found
+            content["result"] = [_word(word) for word in words]
+        return content
 
 
 def _is_end(data: bytes) -> bool:
@@ -326,8 +331,8 @@ def _is_end(data: bytes) -> bool:
 
 def _word(word: Word) -> dict[str, Any]:
     """Return a word as in vosk's results."""
-    found: dict[str, Any] = {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
-    return found if word.confidence is None else found | {"conf": round(word.confidence, 4)}
+    content: dict[str, Any] = {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
+    return content if word.confidence is None else content | {"conf": round(word.confidence, 4)}
 
 
 def _shortened(reason: str) -> str:

@@ -29,12 +29,12 @@ def make_points(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
     """
     points: list[np.ndarray] = []
     for label in range(2):
-        kept = np.empty((0, 2))
-        while len(kept) < count // 2:
+        accepted = np.empty((0, 2))
+        while len(accepted) < count // 2:
             drawn = rng.uniform(*REGION, (count, 2))
             above = drawn[:, 1] + rng.normal(0.0, BLUR, count) > boundary(drawn[:, 0])
-            kept = np.concatenate([kept, drawn[above == bool(label)]])
-        points.append(kept[: count // 2])
+            accepted = np.concatenate([accepted, drawn[above == bool(label)]])
+        points.append(accepted[: count // 2])
     order = rng.permutation(2 * (count // 2))
     classes = np.repeat([0, 1], count // 2)
     return np.concatenate(points)[order], classes[order]

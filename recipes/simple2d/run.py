@@ -36,11 +36,13 @@ class Recipe:
 
     def __init__(self, options: Simple2dOptions):
         self.out = options.out
-        self.seed, self.overrides = options.seed, options.overrides
+        self.seed = options.seed
+        self.overrides = options.overrides
         self.boundary, self.errors = (self.out / "pictures" / f"{name}.png" for name in ("boundary", "errors"))
 
     def stages(self) -> list[Stage]:
-        training, output = "Simple_Demo", "Simple_Demo_Output:Simple_Demo_Plane"
+        training = "Simple_Demo"
+        output = "Simple_Demo_Output:Simple_Demo_Plane"
         return [
             Stage("data", "points of two classes", self.data, (), {"seed": self.seed}),
             Stage("train", "the network of 2-50x2-2", lambda: self.cntk(training), ("data",),

@@ -45,7 +45,8 @@ def find_sets(data: Path) -> dict[str, list[Utterance]]:
     core, dev = (read_speakers(DATA / f"{name}_speakers.txt") for name in ("core_test", "dev"))
     speakers = sorted({utterance.speaker for utterance in test})
     if not core & set(speakers):
-        core, dev = set(speakers[::2]), set(speakers[1::2])
+        core = set(speakers[::2])
+        dev = set(speakers[1::2])
     return {
         "train": train,
         "dev": [utterance for utterance in test if utterance.speaker in dev],

@@ -57,15 +57,16 @@ def write_labels(utterances: list[Utterance], scp: Path, states_mlf: Path, phone
     by some samples).  An utterance with a faulty .PHN file is left out.
     """
     report = RunReport("label files")
-    known = set(phone_set())
+    names = set(phone_set())
     num_frames = frame_counts(scp)
-    states, phones = [], []
+    states = []
+    phones = []
     for utterance in utterances:
         if utterance.name not in num_frames:
             report.skip(utterance.name, "no features")
             continue
         try:
-            segments = checked_segments(utterance.phones, known)
+            segments = checked_segments(utterance.phones, names)
         except FormatError as fault:
             report.fail(utterance.name, str(fault))
             continue

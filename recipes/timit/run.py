@@ -53,8 +53,11 @@ class Recipe:
     """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, options: RecipeOptions, size: str = "full", overrides: Sequence[str] = ()):
-        self.out, self.synthetic = options.out, options.data is None
-        self.size, self.seed, self.overrides = size, options.seed, overrides
+        self.out = options.out
+        self.synthetic = options.data is None
+        self.size = size
+        self.seed = options.seed
+        self.overrides = overrides
         self.workers = options.workers or available_cores()
         self.data = options.data or self.out / f"corpus-{self.size}-{self.seed}"
 
@@ -104,7 +107,8 @@ class Recipe:
         from readers.htk.scp import write_pairs
 
         pairs = {name: [(u.audio, self.feature_file(u)) for u in self.sets[name]] for name in SETS}
-        everything, train = self.out / "lists" / "hcopy.list", self.out / "lists" / "train.hcopy.list"
+        everything = self.out / "lists" / "hcopy.list"
+        train = self.out / "lists" / "train.hcopy.list"
         write_pairs(everything, [pair for name in SETS for pair in pairs[name]])
         write_pairs(train, pairs["train"])
         lost = extract(FEATURES, train, self.workers, speech_mean=self.feature_config)
@@ -137,7 +141,9 @@ class Recipe:
         from readers.htk.scp import write_feature_list
         from recipes.background import background_files, count_frames, join_mlfs, label_background, write_background
 
-        lists, alignment, folder = self.out / "lists", self.out / "labels" / "train.states.mlf", self.out / "background"
+        lists = self.out / "lists"
+        alignment = self.out / "labels" / "train.states.mlf"
+        folder = self.out / "background"
         seconds = count_frames(lists / "train.scp", "") / FRAMES_PER_SECOND
         listed = write_background(folder, seconds, RATE, self.seed, BACKGROUND)
         report = self.out / "reports" / "features.background"
@@ -150,7 +156,8 @@ class Recipe:
     def language_model(self) -> int:
         from recipes.timit.synthesise import write_language
 
-        text, words = self.out / "labels" / "train.phones.txt", self.words
+        text = self.out / "labels" / "train.phones.txt"
+        words = self.words
         lost = estimate(text, self.out / "lm.arpa", order=2, method="wb")
         if self.synthetic:
             write_language(words, self.seed)
@@ -158,7 +165,8 @@ class Recipe:
         return lost
 
     def graph(self) -> int:
-        labels, words = self.out / "labels", self.words
+        labels = self.out / "labels"
+        words = self.words
         phones = grammars.GraphFiles(
             state_list=labels / "states.list", alignment=(labels / "train.states.mlf",),
             dictionary=grammars.GraphDictionary(dict=labels / "phones.dict"), lm=self.out / "lm.arpa",
@@ -234,7 +242,8 @@ class Recipe:
         from recipes.cli.console import program_name
 
         (name,) = evaluation.language_models
-        audio, fold = self.sets["test"][0].audio, ("--fold", "timit39") if evaluation.fold else ()
+        audio = self.sets["test"][0].audio
+        fold = ("--fold", "timit39") if evaluation.fold else ()
         command_lines = (
             ("transcribe", self.bundle, audio),
             ("score", "-t", evaluation.references, evaluation.hypotheses(name), *fold),

@@ -49,7 +49,8 @@ def synthesise(
     speakers = plan_corpus(size, seed, read_voices(DATA / "voices.txt"), read_grammar(DATA / "sentences.jsgf"))
     write_speaker_info(out, NOTE.format(size=size, seed=seed), speakers)
     batches = [speakers[i : i + SPEAKERS_PER_PROCESS] for i in range(0, len(speakers), SPEAKERS_PER_PROCESS)]
-    total, finished = sum(len(speaker.sentences) for speaker in speakers), 0
+    total = sum(len(speaker.sentences) for speaker in speakers)
+    finished = 0
     report = RunReport("utterances")
     losses: list[tuple[int, str, str]] = []
     with ThreadPoolExecutor(min(workers or available_cores(), len(batches))) as pool:
@@ -127,10 +128,10 @@ def write_speaker_info(out: Path, note: str, speakers: list[Speaker]) -> None:
     The file also marks the directory, so that no other corpus is overwritten.
     """
     path = out / "DOC" / "SPKRINFO.TXT"
-    found = path.read_text().splitlines()[0] if path.is_file() else ""
-    if found != note and (found or any((out / part).exists() for part in ("TRAIN", "TEST", "train", "test"))):
+    first_line = path.read_text().splitlines()[0] if path.is_file() else ""
+    if first_line != note and (first_line or any((out / part).exists() for part in ("TRAIN", "TEST", "train", "test"))):
         raise ConfigError(
-            f"{out}: contains another corpus ({found.lstrip('; ') or 'not a synthesised one'}); expected an "
+            f"{out}: contains another corpus ({first_line.lstrip('; ') or 'not a synthesised one'}); expected an "
             "empty directory; choose another or remove it"
         )
     with atomic_write(path, "w") as file:

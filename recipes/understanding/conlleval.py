@@ -60,12 +60,13 @@ class Score:
         """Add one sentence, with a label for each word.  Raises FormatError."""
         if len(reference) != len(hypothesis):
             raise FormatError(f"{where}: {len(hypothesis)} labels; expected {len(reference)}, one for each word")
-        true, found = phrases(reference, where), phrases(hypothesis, where)
+        true = phrases(reference, where)
+        labelled = phrases(hypothesis, where)
         self.num_sentences += 1
         self.num_right_sentences += list(reference) == list(hypothesis)
         self.in_reference.update(phrase.kind for phrase in true)
-        self.found.update(phrase.kind for phrase in found)
-        self.right.update(phrase.kind for phrase in set(true) & set(found))
+        self.found.update(phrase.kind for phrase in labelled)
+        self.right.update(phrase.kind for phrase in set(true) & set(labelled))
         self.labels.update(zip(reference, hypothesis))
 
     @property
@@ -75,7 +76,7 @@ class Score:
     @property
     def accuracy(self) -> float:
         """Correct labels in percent of the words."""
-        right = sum(count for (true, found), count in self.labels.items() if true == found)
+        right = sum(count for (true, hypothesis), count in self.labels.items() if true == hypothesis)
         return _percent(right, self.num_words)
 
     @property
@@ -112,20 +113,22 @@ def score(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Score:
 
 def phrases(labels: Sequence[str], where: str = "sentence") -> list[Phrase]:
     """Return the phrases of one sentence, in order.  Raises FormatError for an invalid label."""
-    found: list[Phrase] = []
-    first, kind = 0, ""  # of the current phrase; "" for none
-    for place, label in enumerate(labels):
+    phrases_found: list[Phrase] = []
+    first = 0  # of the current phrase; "" for none
+    kind = ""
+    for index, label in enumerate(labels):
         letter, dash, label_kind = label.partition("-")
         if label != "O" and not (letter in ("B", "I") and dash and label_kind):
             raise FormatError(f"{where}: label {label!r}; expected O, or B- or I- and a type")
         if letter == "I" and label_kind == kind:
             continue
         if kind:
-            found.append(Phrase(first, place - 1, kind))
-        first, kind = place, label_kind
+            phrases_found.append(Phrase(first, index - 1, kind))
+        first = index
+        kind = label_kind
     if kind:
-        found.append(Phrase(first, len(labels) - 1, kind))
-    return found
+        phrases_found.append(Phrase(first, len(labels) - 1, kind))
+    return phrases_found
 
 
 def _percent(part: int, whole: int) -> float:

@@ -43,7 +43,7 @@ def read_corpus(directory: Path) -> dict[str, list[Tagged]]:
     train = parts["train"]
     if "dev" not in parts:
         parts["dev"] = train[DEV_EVERY - 1 :: DEV_EVERY]
-        parts["train"] = [query for place, query in enumerate(train, 1) if place % DEV_EVERY]
+        parts["train"] = [query for number, query in enumerate(train, 1) if number % DEV_EVERY]
         if not parts["dev"]:
             raise ConfigError(f"--data {directory}: {len(train)} training queries; expected at least {DEV_EVERY}")
     return parts
@@ -66,13 +66,13 @@ def _named_files(directory: Path, parts: list[str]) -> dict[str, list[Path]]:
     """
     paths = sorted(path for path in directory.iterdir() if path.is_file() and path.suffix.lower() not in NO_WORDS)
     named = {part: [path for path in paths if _family(path, part)] for part in parts}
-    if any(len(found) > 1 for found in named.values()):
+    if any(len(files) > 1 for files in named.values()):
         families = {_family(path, "train") for path in paths} & {_family(path, "test") for path in paths} - {""}
         if len(families) == 1:
-            named = {part: [path for path in found if _family(path, part) in families] for part, found in named.items()}
-    for part, found in named.items():
-        if len(found) > 1 and not (part == "test" and all(_is_of_nist(path, part) for path in found)):
-            shown = ", ".join(path.name for path in found)
+            named = {part: [path for path in files if _family(path, part) in families] for part, files in named.items()}
+    for part, files in named.items():
+        if len(files) > 1 and not (part == "test" and all(_is_of_nist(path, part) for path in files)):
+            shown = ", ".join(path.name for path in files)
             raise ConfigError(f"--data {directory}: {shown} are all named as {part} queries; expected one file")
     return named
 
@@ -82,8 +82,8 @@ def _family(path: Path, part: str) -> str:
     name = path.name.lower()
     if _is_of_nist(path, part):
         return re.sub(_nist_pattern(part), "*", name)
-    found = next((word for word in PARTS[part] if word in name), None)
-    return name.replace(found, "*", 1) if found else ""
+    part_word = next((word for word in PARTS[part] if word in name), None)
+    return name.replace(part_word, "*", 1) if part_word else ""
 
 
 def _is_of_nist(path: Path, part: str) -> bool:

@@ -76,7 +76,7 @@ class Names:
     places: Mapping[str, Sequence[int]]
 
     def draw(self, kind: str, rng: Random) -> list[str]:
-        weights = [(place + 1) ** -NAMES_EXPONENT for place in self.places[kind]]
+        weights = [(rank + 1) ** -NAMES_EXPONENT for rank in self.places[kind]]
         return rng.choices(self.words[kind], weights)[0].split()
 
 
@@ -103,26 +103,26 @@ class Grammar:
 
     def _expand(self, row: Row, argument: str, names: Names, rng: Random, inside: bool) -> Tagged:
         """Expand a row; inside: within a phrase, whose labels the caller adds."""
-        made: Tagged = []
+        tagged: Tagged = []
         for item in row:
             if isinstance(item, str):
-                made.append((item, "O"))
+                tagged.append((item, "O"))
             elif isinstance(item, Choice):
-                made += self._expand(item.draw(rng), argument, names, rng, inside)
+                tagged += self._expand(item.draw(rng), argument, names, rng, inside)
             elif isinstance(item, Slot):
                 if inside:
                     raise FormatError(f"{item.where}: slot {item.name} is inside another slot; expected only words")
                 words = self._expand(item.words, argument, names, rng, True)
                 slot = item.name.replace("$", argument)
-                made += [(word, f"{'I' if place else 'B'}-{slot}") for place, (word, _) in enumerate(words)]
+                tagged += [(word, f"{'I' if index else 'B'}-{slot}") for index, (word, _) in enumerate(words)]
             else:
                 passed = item.argument.replace("$", argument)
                 rule = self.rules.get(f"{item.rule} {passed}") or self.rules.get(item.rule)
                 if rule is None:
-                    made += [(word, "O") for word in names.draw(item.rule, rng)]
+                    tagged += [(word, "O") for word in names.draw(item.rule, rng)]
                 else:
-                    made += self._expand(rule.draw(rng), passed, names, rng, inside)
-        return made
+                    tagged += self._expand(rule.draw(rng), passed, names, rng, inside)
+        return tagged
 
     def _read(self) -> Rules:
         """Return the rules of the file."""
@@ -140,7 +140,8 @@ class Grammar:
                     f"{self.path}:{number}: {line.strip()[:40]!r}; expected `rule:`, or an indented alternative"
                 )
             else:
-                weighed, alternatives = WEIGHT.match(line), rules[-1][2]
+                weighed = WEIGHT.match(line)
+                alternatives = rules[-1][2]
                 if weighed and (not alternatives or alternatives[0][0]):
                     alternatives.append((int(weighed[1]), [(number, weighed[2])]))
                 elif weighed:
@@ -165,7 +166,7 @@ class Grammar:
         for name, rule in self.rules.items():
             follows[name] = set()
             for reference in _references(rule):
-                called = [known for known in self.rules if known.split()[0] == reference.rule]
+                called = [rule_name for rule_name in self.rules if rule_name.split()[0] == reference.rule]
                 if not called and reference.rule not in self.kinds:
                     raise FormatError(
                         f"{reference.where}: <{reference.rule}>; expected a rule, or one of the names "
@@ -197,11 +198,11 @@ class _Parser:
         closing = CLOSING.get(opening, "")
         items: list[Item] = []
         while self.next < len(self.tokens):
-            token, place = self.tokens[self.next]
+            token, where_token = self.tokens[self.next]
             if token == closing or (token == "|" and opening == "("):
                 return items
             self.next += 1
-            items.append(self._item(token, place))
+            items.append(self._item(token, where_token))
         if opening:
             raise FormatError(f"{self.last}: end of the rule; expected {closing!r} for the {opening!r} of {where}")
         return items

@@ -16,15 +16,15 @@ EVERY = 10
 
 def read_names(path: Path = NAMES) -> dict[str, list[str]]:
     """Return kind -> names.  Raises FormatError."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
         kind, tab, name = line.rstrip("\n").partition("\t")
-        if not tab or not name.strip() or name in found.get(kind, ()):
+        if not tab or not name.strip() or name in names.get(kind, ()):
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `kind TAB name`, each once")
-        found.setdefault(kind, []).append(name)
-    return found
+        names.setdefault(kind, []).append(name)
+    return names
 
 
 def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
@@ -32,7 +32,7 @@ def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
     places = {
         kind: [n for n in range(len(listed)) if _owner(kind, n) in (None, part)] for kind, listed in names.items()
     }
-    return Names({kind: [names[kind][place] for place in kept] for kind, kept in places.items()}, places)
+    return Names({kind: [names[kind][index] for index in indices] for kind, indices in places.items()}, places)
 
 
 def _owner(kind: str, place: int) -> str | None:

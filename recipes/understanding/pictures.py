@@ -18,21 +18,21 @@ def draw_epochs(history: Sequence[Mapping[str, Any]], f1: Sequence[float], path:
     history: result of acoustic.training.reporting.log.read_history; f1: in percent.
     """
     figure = new_figure(5.6, 5.6)
-    above, below = figure.subplots(2, 1, sharex=True)
+    f1_axes, criterion_axes = figure.subplots(2, 1, sharex=True)
     epochs = [row["epoch"] for row in history]
-    above.plot(range(1, len(f1) + 1), f1, marker="o", markersize=3, color="tab:green", linewidth=1)
-    above.set_ylabel("F1, development (%)")
+    f1_axes.plot(range(1, len(f1) + 1), f1, marker="o", markersize=3, color="tab:green", linewidth=1)
+    f1_axes.set_ylabel("F1, development (%)")
     for part, label, colour in (
         ("training", "training", "tab:blue"),
         ("validation", "development", "tab:orange"),
     ):
         values = [next(iter(row[part].values())) for row in history]
-        below.plot(epochs, values, marker="o", markersize=3, color=colour, linewidth=1, label=label)
-    below.set_yscale("log")
-    below.set_ylabel("criterion of a word")
-    below.set_xlabel("epoch")
-    below.legend()
-    for axes in (above, below):
+        criterion_axes.plot(epochs, values, marker="o", markersize=3, color=colour, linewidth=1, label=label)
+    criterion_axes.set_yscale("log")
+    criterion_axes.set_ylabel("criterion of a word")
+    criterion_axes.set_xlabel("epoch")
+    criterion_axes.legend()
+    for axes in (f1_axes, criterion_axes):
         axes.grid(alpha=0.3)
     save_figure(figure, path)
 
@@ -63,14 +63,14 @@ def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
 def confusion_matrix(labels: Mapping[tuple[str, str], int], most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
     """Return labels, and counts (labels, labels) of words: true, found; sorted by slot, the diagonal is 0."""
     errors: Counter[str] = Counter()
-    for (true, found), count in labels.items():
-        if true != found:
+    for (true, labelled), count in labels.items():
+        if true != labelled:
             errors.update({true: count})
-            errors.update({found: count})
+            errors.update({labelled: count})
     chosen = sorted(sorted(errors, key=lambda name: (-errors[name], name))[:most], key=lambda name: (name[1:], name))
-    place = {name: number for number, name in enumerate(chosen)}
+    index = {name: number for number, name in enumerate(chosen)}
     counts = np.zeros((len(chosen), len(chosen)), np.int64)
-    for (true, found), count in labels.items():
-        if true != found and true in place and found in place:
-            counts[place[true], place[found]] = count
+    for (true, labelled), count in labels.items():
+        if true != labelled and true in index and labelled in index:
+            counts[index[true], index[labelled]] = count
     return chosen, counts

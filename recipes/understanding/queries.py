@@ -18,18 +18,19 @@ def make_queries(counts: Mapping[str, int], seed: int) -> dict[str, list[Tagged]
     query of an earlier set; within a set, queries may be equal.
     """
     names = read_names()
-    grammar, rng = Grammar(GRAMMAR, names), Random(seed)
+    grammar = Grammar(GRAMMAR, names)
+    rng = Random(seed)
     parts: dict[str, list[Tagged]] = {}
     earlier: set[tuple[str, ...]] = set()
     for part, count in counts.items():
-        known = names_of(part, names)
-        made: list[Tagged] = []
-        while len(made) < count:
-            query = grammar.sentence("query", known, rng)
+        part_names = names_of(part, names)
+        queries: list[Tagged] = []
+        while len(queries) < count:
+            query = grammar.sentence("query", part_names, rng)
             if words_of(query) not in earlier:
-                made.append(query)
-        parts[part] = made
-        earlier.update(map(words_of, made))
+                queries.append(query)
+        parts[part] = queries
+        earlier.update(map(words_of, queries))
     return parts
 
 

@@ -64,8 +64,11 @@ class Recipe:
     """The stages, and the places of their files: all below `out`, those of a network in its directory."""
 
     def __init__(self, options: UnderstandingOptions):
-        self.corpus, self.out = options.data, options.out
-        self.seed, self.overrides, self.rare = options.seed, options.overrides, options.rare
+        self.corpus = options.data
+        self.out = options.out
+        self.seed = options.seed
+        self.overrides = options.overrides
+        self.rare = options.rare
         self.networks = [name for name in NETWORKS if name in options.names]
         self.data = self.out / "data"
         if self.corpus is not None:
@@ -105,8 +108,8 @@ class Recipe:
     def cntk(self, name: str, *settings: str) -> int:
         from recipes.understanding.tables import sizes
 
-        known = sizes(self.data)
-        dims = (f"InputDim={3 * known['input']}", f"NumWords={known['input']}", f"LabelDim={known['output']}")
+        counts = sizes(self.data)
+        dims = (f"InputDim={3 * counts['input']}", f"NumWords={counts['input']}", f"LabelDim={counts['output']}")
         return cntk(self.cntk_arguments(*dims, f"modelPath={self.model(name)}", *settings))
 
     def cntk_arguments(self, *settings: str) -> list[str]:
@@ -139,7 +142,8 @@ class Recipe:
 
     def choose(self, name: str) -> int:
         """Write epochs.json: F1 of the development queries after each epoch, and the selected epoch."""
-        lost, f1 = 0, []
+        lost = 0
+        f1 = []
         for epoch in range(1, self.num_epochs(name) + 1):
             path = self.out / name / "dev" / f"tags.{epoch}.txt"
             lost |= self.write_tags(name, "dev", epoch, path)
@@ -174,17 +178,21 @@ class Recipe:
         from recipes.understanding.conlleval import score
         from recipes.understanding.tables import known_words, query_file, read_queries, read_tags
 
-        queries, known = read_queries(query_file(self.data, part)), known_words(self.data)
+        queries = read_queries(query_file(self.data, part))
+        training_words = known_words(self.data)
         return score(
-            ([label for _, label in query], found)
-            for query, found in zip(queries, read_tags(tags, queries))
-            if not only_unseen or any(word not in known for word, _ in query)
+            ([label for _, label in query], labels)
+            for query, labels in zip(queries, read_tags(tags, queries))
+            if not only_unseen or any(word not in training_words for word, _ in query)
         )
 
     def result(self) -> RecipeResult:
-        figures, pictures, lines = [], [], []
+        figures = []
+        pictures = []
+        lines = []
         for name in self.networks:
-            chosen, score = self.chosen(name), self.score_of("test", self.tags(name))
+            chosen = self.chosen(name)
+            score = self.score_of("test", self.tags(name))
             unseen = self.score_of("test", self.tags(name), only_unseen=True)
             drawn = [self.picture(name, what) for what in ("epochs", "confusions")]
             pictures += drawn

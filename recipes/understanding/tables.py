@@ -33,12 +33,13 @@ def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: in
                 file.write("\n")
     counts = Counter(word for query in parts["train"] for word, _ in query)
     marks = (BEGIN, END, UNKNOWN)
-    kept = sorted(word for word, count in counts.items() if count >= few and word not in marks)
+    frequent = sorted(word for word, count in counts.items() if count >= few and word not in marks)
     rare = sorted(word for word, count in counts.items() if count < few and word not in marks)
     labels = sorted({label for queries in parts.values() for query in queries for _, label in query} | {"O"})
-    write_lines(directory / "input.txt", [*marks, *kept])
+    write_lines(directory / "input.txt", [*marks, *frequent])
     write_lines(
-        directory / "inputmap.txt", [*(f"{word} {word}" for word in (*marks, *kept)), *(f"{w} {UNKNOWN}" for w in rare)]
+        directory / "inputmap.txt",
+        [*(f"{word} {word}" for word in (*marks, *frequent)), *(f"{w} {UNKNOWN}" for w in rare)],
     )
     write_lines(directory / "output.txt", labels)
 

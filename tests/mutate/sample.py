@@ -16,7 +16,6 @@ LEFT_OUT = (
     "acoustic/export/network_plot.py",
     "acoustic/training/reporting/",
     "recipes/cli/console.py",
-    "recipes/file_kinds/figures.py",
     "recipes/language_model/",
     "recipes/pictures/",
     "recipes/reversal/",

@@ -19,14 +19,11 @@ VAGUE = frozenset(
 )
 MOST_VAGUE = 0.01  # of the assigned names
 MOST_PACKED = 3.0  # assignments per 1,000 lines
-FINISHED = ("readers", "features", "recipes", "decoder")
+FINISHED = ("readers", "features", "acoustic", "recipes", "decoder")
 EXCEPT = (
-    "decoder/gaussians",
-    "decoder/lattices",
-    "decoder/lm",
+    "acoustic/engine",
+    "acoustic/runtime",
     "decoder/search",
-    "decoder/storage",
-    "recipes/file_kinds",
 )
 
 

@@ -20,7 +20,7 @@ from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.editing import remove, rename, set_input, users
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import SOCKET, Node
 from acoustic.nodes.option import name_hint
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -135,7 +135,7 @@ def pair_delays(network: Network, pairs: Sequence[tuple[str, str]] = (), where: 
     `pairs` are names of the encoder's node, without prefix, and of the decoder's delay; by default all delays of one
     step that both have. `where` is the place of the pairs. Raises ModelError if there is nothing to pair.
     """
-    if any(node.is_socket for node in network.nodes.values()):
+    if any(node.has(SOCKET) for node in network.nodes.values()):
         if pairs:
             raise ModelError(
                 f"{where}: encoderNodes and decoderNodes as well as PairNetwork nodes; expected one or the other"
@@ -197,6 +197,6 @@ def _initialise_delay(network: Network, source: Node, delay: Node) -> None:
 
 def remove_unused_encoder_nodes(network: Network) -> None:
     """Remove the nodes of the encoder that no PairNetwork depends on, such as its output layer and labels."""
-    sockets = [node for node in network.nodes.values() if node.is_socket]
+    sockets = [node for node in network.nodes.values() if node.has(SOCKET)]
     needed = {node.name for node in forward_order([node.operands[0] for node in sockets])}
     remove(network, [name for name in network.nodes if name.startswith(ENCODER) and name not in needed])

@@ -10,7 +10,7 @@ from acoustic.descriptions.ndl.cntk_options import refused, unread_options, with
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.plan import Planned, Reference
 from acoustic.descriptions.ndl.syntax import Name, Number
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.option import REQUIRED, Option
 from acoustic.nodes.registry import node_class
 from readers.config.values import parse_bool
@@ -48,7 +48,7 @@ class Connection:
             planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
             nodes.append(planned.made)
         for planned in plan:
-            if planned.kind.is_delay:
+            if DELAY in planned.kind.properties:
                 self._connect(planned)
         for planned in plan:
             assert planned.made is not None
@@ -208,7 +208,7 @@ class Connection:
         """
 
         def below(planned: Planned) -> Iterator[Planned | Node]:
-            return iter(() if planned.kind.is_delay else planned.operands)
+            return iter(() if DELAY in planned.kind.properties else planned.operands)
 
         done: set[int] = set()
         for root in self._expansion.plan:

@@ -7,6 +7,7 @@ from pathlib import Path
 from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
 from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
 from acoustic.descriptions.ndl.syntax import Assignment, Name, NdlScript
+from readers.common.report import Figures
 from readers.common.text import read_text
 from readers.config.config import Config
 from readers.config.options import Options, option
@@ -124,3 +125,13 @@ def read_macros(config: Config) -> MacroTable:
             for section in names:
                 table.load(description.section(section))
     return table
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a network description for `argonaut info`."""
+    sections, script = split_sections(Source.from_text(read_text(path, exact=True), str(Path(path))))
+    return [
+        ("sections", " ".join(name for name, _ in sections.values()) or "none"),
+        ("statements", len(script.statements)),
+        ("macros", " ".join(macro.name for macro in script.macros) or "none"),
+    ]

@@ -1,4 +1,4 @@
-"""What receives the gradients of a backward pass, and how each parameter's gradient gets there."""
+"""What receives the gradients of a backward pass; backward.py lists how they get there."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.nodes.base import Node
-from acoustic.nodes.gradient_targets import GradientRoute
-from acoustic.runtime.operations import Operation, PythonCall
+from acoustic.runtime.operations import Operation
 
 
 class LayerUpdate:
@@ -125,101 +124,3 @@ class RealFrames:
 def taken(matrix: Any, columns: Any) -> Any:
     """Some columns of a matrix, as a new matrix in Fortran order."""
     return matrix.T[columns].T
-
-
-@dataclass
-class Receiver:
-    """What receives the gradients of the present pass; real: the columns with a frame, None if all are."""
-
-    sink: GradientSink
-    real: RealFrames | None = None
-
-
-class ParameterRoute(GradientRoute):
-    """The route of a parameter's gradient to the sink, as a matrix, in parts of it, or as columns that are not zero.
-
-    takes_parts: whether nodes hand out parts; takes_columns: whether they may name columns, and each worker names all;
-    lists: whether parts are listed as operations of the sink.
-    """
-
-    def __init__(
-        self, receiver: Receiver, parameter: Node, gradient: Any, *, columns: bool = False, lists: bool = False
-    ) -> None:
-        self.receiver, self.parameter, self.gradient = receiver, parameter, gradient
-        self.takes_parts, self.takes_columns, self.lists = receiver.sink.takes_parts, columns, lists
-        self._touched: tuple[Any, Callable[[slice], Any]] | None = None
-
-    def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
-        self._touched = columns, fill
-
-    def operations(self, columns: slice) -> list[Operation]:
-        if self.lists and not self.takes_columns:
-            return self.receiver.sink.operations(self.parameter, self.gradient[:, columns], columns)
-        return [PythonCall("update", self._part, columns, node=self.parameter.name)]
-
-    def _part(self, columns: slice) -> None:
-        if self._touched is None:
-            self.receiver.sink.part(self.parameter, self.gradient[:, columns], columns)
-
-    def finish(self, in_parts: bool) -> None:
-        """The gradient is complete; in_parts: whether the sink has taken it in parts."""
-        touched, self._touched = self._touched, None
-        if touched is not None:
-            self.receiver.sink.touched(self.parameter, *touched)
-        elif not in_parts:
-            self.receiver.sink(self.parameter, self.gradient)
-
-
-class LayerRoute(GradientRoute):
-    """The route of one worker's factors of a product to a layer.
-
-    share: the columns that are computed when `factors` is called, None for all; updates: whether these are all factors,
-    which the layer has seen. Without a share the layer is updated by `finish`, when no step reads the parameter.
-    """
-
-    takes_factors = True
-
-    def __init__(
-        self,
-        receiver: Receiver,
-        layer: LayerUpdate,
-        workers: tuple[int, int],
-        share: slice | None = None,
-        num_frames: int = 0,
-        updates: bool = False,
-    ) -> None:
-        self.receiver, self.layer, self.workers = receiver, layer, workers
-        self.share, self.num_frames, self.updates = share, num_frames, updates
-        self._factors: tuple[Any, Any] | None = None
-
-    @property
-    def has_factors(self) -> bool:
-        return self._factors is not None
-
-    def factors(self, kernels: Any, a: Any, b: Any) -> None:
-        layer, real = kernels.of(self.layer), self.receiver.real
-        if self.share is not None and real is not None:
-            self._frames_between_gaps(a, b, self.share, real)
-        elif self.share is not None:
-            layer.frames(a, b, self.share.start, self.num_frames, *self.workers)
-        else:
-            if real is not None:
-                a, b = taken(a, real.columns), taken(b, real.columns)
-            if self.updates:
-                layer.update(a, b, *self.workers)
-            else:
-                layer.frames(a, b, 0, a.shape[1], *self.workers)
-                self._factors = a, b
-
-    def _frames_between_gaps(self, a: Any, b: Any, share: slice, real: RealFrames) -> None:
-        first, columns = real.within(share)
-        left, right = taken(a, columns), taken(b, columns)
-        right *= real.is_real[share][columns]
-        self.layer.frames(left, right, first, len(real.columns), *self.workers)
-        a[:, columns] = left
-
-    def finish(self, kernels: Any) -> None:
-        """Update the layer from the factors of all frames."""
-        factors, self._factors = self._factors, None  # copies without gaps must not outlive the pass
-        if factors is not None:
-            kernels.of(self.layer).update(*factors, *self.workers)

@@ -1,13 +1,9 @@
-"""What a pass receives, and when each part last changed: inputs, stored values, random numbers, sequences.
+"""What a pass receives: inputs, random numbers, sequences; and whether stored values have changed."""
 
-A value that was computed later than everything it depends on need not be computed again.
-"""
-
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from acoustic.engine.execution.staleness import RUN
 from acoustic.engine.planning.execution_graph import indicator_inputs, mixes_gaps
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.network.network import Network
@@ -25,7 +21,7 @@ class Feed:
 
     roots: for messages; kernels: those of the nodes; names: of the inputs; inputs: their matrices (rows, T) or
     Indicators; run: the Run that nodes see; sequences: the state of sequences that continue in the next minibatch;
-    clock: the number of the pass; time: the pass in which each value was last given or computed.
+    is_changed: whether a stored value, or the run, differs from those of the last pass.
     """
 
     def __init__(self, network: Network, graph: Graph, roots: Sequence[str], kernels: Any) -> None:
@@ -36,12 +32,10 @@ class Feed:
         self.run = Run(self.backend, kernels=kernels)
         self._runs: dict[int, Run] = {}  # of the workers whose columns begin later
         self.sequences = Sequences(self.backend.xp)
-        self.clock = 0
-        self.time: dict[Hashable, int] = {}
+        self.is_changed = True
         self._indicators = indicator_inputs(graph)
         self._stored = [node for node in graph.order if node.is_stored]
-        self._seen: dict[str, int] = {}  # the version of each stored node in the last pass
-        self._had_layout = False
+        self._seen: tuple[Run, list[int]] | None = None  # the run, and the versions of the stored nodes
         self._mixers: list[Node] | None = None  # nodes that cannot handle gaps; None: not known yet
 
     def begin(
@@ -54,7 +48,6 @@ class Feed:
         first_column: int = 0,
     ) -> None:
         """Take the arguments of Engine.forward. Raises ShapeError and ModelError."""
-        self.clock += 1
         self._take_inputs(matrices)
         self._take_run(training, dropout_rate, seed, first_column)
         self._take_sequences(layout)
@@ -67,32 +60,22 @@ class Feed:
         self._runs[column].sequences = self.run.sequences
         return self._runs[column]
 
-    @property
-    def all_new(self) -> bool:
-        """Whether every input was given for this pass."""
-        return all(self.time[name] == self.clock for name in self.names)
-
-    def computed(self, names: Sequence[str]) -> None:
-        """Note that values were computed in this pass."""
-        self.time.update(dict.fromkeys(names, self.clock))
-
     def _take_inputs(self, matrices: Mapping[str, Any]) -> None:
         for name in self.names:
             if name in matrices:
                 matrix = matrices[name]
                 rows = self.network.shapes[name].rows
                 if matrix.ndim != 2 or matrix.shape[0] != rows:
-                    found = "x".join(map(str, matrix.shape))
-                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {found}; expected {rows}x*")
+                    given = "x".join(map(str, matrix.shape))
+                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {given}; expected {rows}x*")
                 sparse = name in self._indicators and isinstance(matrix, Indicators)
                 self.inputs[name] = matrix if sparse else self.backend.asarray(matrix)
-                self.time[name] = self.clock
             elif name not in self.inputs:
                 raise ModelError(f"{self.network[name].where}: has no value; fed: {', '.join(matrices) or 'nothing'}")
         columns = {name: self.inputs[name].shape[1] for name in self.names}
         if len(set(columns.values())) > 1:
-            found = ", ".join(f"{name} has {count}" for name, count in columns.items())
-            raise ShapeError(f"inputs: {found} columns; expected one number of frames")
+            counts = ", ".join(f"{name} has {count}" for name, count in columns.items())
+            raise ShapeError(f"inputs: {counts} columns; expected one number of frames")
         if 0 in columns.values():
             raise ShapeError(f"inputs: {', '.join(columns)} have 0 columns; expected at least one frame")
 
@@ -101,21 +84,18 @@ class Feed:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
         given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
         if given != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
-            self.time[RUN] = self.clock
             self.run, self._runs = Run(self.backend, *given, kernels=self.kernels), {}
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:
-        """Take the layout of sequences; with a layout, or after one, earlier values are outdated."""
-        if layout is not None:
-            if not self.names:
-                raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
-            self.sequences.begin(layout, self.inputs[self.names[0]].shape[1])
-            self._check_gaps()
-            self.run.sequences = self.sequences
-        if layout is not None or self._had_layout:
-            self.time.update(dict.fromkeys(self.names, self.clock))
-        self._had_layout = layout is not None
+        """Take the layout of sequences."""
+        if layout is None:
+            return
+        if not self.names:
+            raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
+        self.sequences.begin(layout, self.inputs[self.names[0]].shape[1])
+        self._check_gaps()
+        self.run.sequences = self.sequences
 
     def _check_gaps(self) -> None:
         """Raise ModelError if the minibatch has gaps and a node would mix them with frames."""
@@ -133,6 +113,6 @@ class Feed:
         for node in self._stored:
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-            if self._seen.get(node.name) != node.version:
-                self._seen[node.name] = node.version
-                self.time[node.name] = self.clock
+        seen = self.run, [node.version for node in self._stored]
+        self.is_changed = self._seen is None or seen[0] is not self._seen[0] or seen[1] != self._seen[1]
+        self._seen = seen

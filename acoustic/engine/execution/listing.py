@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.engine.planning.pass_plan import gradient_of
+from acoustic.engine.planning.pass_plan import gradient_of, work_of
 from acoustic.runtime.operations import Operation, Pass, PythonCall
 from acoustic.runtime.tables import address_of
 from readers.common.environment import one_blas_thread
@@ -33,7 +33,7 @@ def text_of(arrays: "Program", listed: Pass, title: str) -> str:
     for k, phase in enumerate(listed.phases):
         if k:
             lines.append("    barrier")
-        share = shares.pop(0) if len(phase) > 1 else ""
+        share = shares.pop(0) if len(phase) > 1 and arrays.split else ""
         for operation in phase[0]:
             lines.append(f"{number:3} {names.line(operation)} {share}".rstrip())
             number += 1
@@ -93,24 +93,24 @@ class _Names:
 
     def _value(self, node: Any) -> Any:
         if node.is_input:
-            moving = self.arrays.lister.moving.get(node.name)
+            moving = self.arrays.moving.get(node.name)
             return None if moving is None else moving.stand_in
         return node.value if node.is_stored else self.arrays.values.get(node.name)
 
     def _work(self, name: str) -> Any:
-        step = self.arrays.shared.get(name)
-        return None if step is None else step[0].buffers.get("work")
+        key, arrays = work_of(name), self.arrays
+        return arrays.matrix(key, arrays.whole) if key in arrays.slab_of else None
 
     def _gradient(self, name: str) -> Any:
         arrays = self.arrays
         if name == arrays.criterion:
             return arrays.one
-        known = gradient_of(name) in arrays.slab_of or name in arrays.memory.gradients
-        return arrays.gradient(name, arrays.whole) if known else None
+        key = gradient_of(name)
+        return arrays.matrix(key, arrays.whole) if key in arrays.slab_of or key in arrays.memory.own else None
 
     def _slab(self, written: Sequence[tuple[str, Any]]) -> str:
         for slab in sorted(set(self.arrays.slab_of.values())):
-            if written and _lies_in(written[-1][1], self.arrays.memory.slab(slab)):
+            if written and _lies_in(written[-1][1], self.arrays.memory.slabs[slab]):
                 return f" @{slab}"
         return ""
 

@@ -5,41 +5,36 @@ workers are done, each computes some columns of the products over frames, and th
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from acoustic.engine.execution.arrays import BoundArrays
-from acoustic.engine.execution.backward_steps import BackwardSteps, LateStep
-from acoustic.engine.execution.gradient_sink import (
-    GradientSink,
-    LayerRoute,
-    LayerUpdate,
-    ParameterRoute,
-    RealFrames,
-    Receiver,
-)
+from acoustic.engine.execution.arrays import BoundArrays, Worker
+from acoustic.engine.execution.backward import BackwardLister, Operations
+from acoustic.engine.execution.gradient_sink import GradientSink, LayerUpdate, RealFrames
 from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.listing import CheckedPass, text_of
 from acoustic.engine.execution.memory import EngineMemory
-from acoustic.engine.execution.steps import BackwardStep, Lister, Step
 from acoustic.engine.planning.node_table import calls_kernels
-from acoustic.engine.planning.pass_plan import Layout
-from acoustic.nodes.base import Node
+from acoustic.engine.planning.pass_plan import Layout, value_of, work_of
+from acoustic.nodes.base import Node, Run
+from acoustic.nodes.gradient_targets import GradientTargets
+from acoustic.recurrence.compiled_loop import BoundLoop, Resolve
+from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.operations import Moving, Operation, Pass, PythonCall
+from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, PythonCall, in_phases
 from acoustic.runtime.tables import is_possible, same
+from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.indicators import Indicators
 
-Operations = list[Operation]
+ALONE = ThreadTeam(1)
 
 
 class Program(BoundArrays):
     """The operations of a layout for a number of workers.
 
-    columns: the number of frames; criterion: the criterion to differentiate, or None; feed: what passes receive;
-    tables: whether calls of kernels may be listed; lists_kernels: whether those of nodes are.
-    Forward, in this order: `alone`, the nodes that depend on no input; `shared`, those that each worker computes on its
-    columns; `after`, those computed once from sums over frames.
+    criterion: the criterion to differentiate, or None; feed: what passes receive; tables: whether calls of kernels may
+    be listed; lists_kernels: whether those of nodes are; sink, real: of the present backward pass, what receives its
+    gradients, and the columns with a frame, None if all have one.
     """
 
     def __init__(
@@ -52,31 +47,70 @@ class Program(BoundArrays):
         feed: Feed,
         options: EngineOptions,
     ):
-        super().__init__(memory, layout, columns, criterion, num_workers)
-        self.feed, self.options = feed, options
-        self.tables = options.tables and not options.branches and is_possible(self.backend)
+        super().__init__(feed.graph, memory, layout, columns, num_workers)
+        self.feed, self.options, self.criterion = feed, options, criterion
+        self.tables = options.tables and is_possible(self.backend)
         # Where frames cannot be divided, kernels and products are, each among all threads: they are called by Python.
-        divided = self.split or memory.kernels.product_team is None
+        divided = self.split or feed.kernels.product_team is None
         self.lists_kernels = self.tables and (divided or options.check)
-        forward = layout.forward
-        self.alone = {node.name: self.bind_forward(node, self.whole) for node in forward if self.is_alone(node)}
-        self.after = {node.name: self.bind_forward(node, self.whole) for node in forward if self.is_after(node)}
-        shared = [node for node in forward if node.name not in self.alone and node.name not in self.after]
-        self.shared = {node.name: [self.bind_forward(node, worker) for worker in self.workers] for node in shared}
-        self.together = [*self.shared, *self.after]
-        self.backward_steps = BackwardSteps(self)
+        self.sink, self.real = GradientSink(), None
+        plans = [plan for plan in layout.backward if not self.is_alone(plan.node) and not self.is_after(plan.node)]
+        self._layer_products = [
+            (self.graph.operands[plan.node.name][k], plan.node, k) for plan in plans for k in plan.layer_products
+        ]
+        finished = {name for plan in layout.backward for name in plan.finished}
+        self._finished = [node for node in self.graph.order if node.name in finished]
         self._stored = [node for node in self.graph.order if node.is_stored]
+        self._loops = [node for node in self.graph.order if isinstance(node, Loop) and node.compiled is not None]
+        self._bound_loops: dict[str, BoundLoop] = {}
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
-        self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
+        self._alone = self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
         self._backward_key: Any = None
         self._layers: list[LayerUpdate | None] = []
-        self._receiver = Receiver(GradientSink())
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations of the last passes, in an order in which they may run one after the other."""
+        yield from self._alone
         yield from self._forward
         yield from self._backward
+
+    # ---- lists
+
+    def emitter(self, node: str) -> Emitter:
+        return Emitter(self.backend.kernels, node, tuple(self.moving.values()))
+
+    def is_listed(self, node: Node) -> bool:
+        """Whether a node is listed as calls of kernels."""
+        if node.name not in self._is_listed:
+            shapes = self.graph.operand_shapes(node, self.layout.shapes)
+            words, in_sequences = self._key
+            self._is_listed[node.name] = self.lists_kernels and calls_kernels(node, shapes, words, in_sequences)
+        return self._is_listed[node.name]
+
+    def listed(
+        self,
+        node: Node,
+        worker: Worker,
+        way: str,
+        call: Callable[[Run, Mapping[str, Any]], None],
+        by_python: bool = False,
+    ) -> Operations:
+        """The calls of kernels that ``call(run, inputs)`` of a node makes or, by Python, this call."""
+        if by_python or not self.is_listed(node):
+            function = lambda: call(worker.run, worker.inputs)  # noqa: E731
+            return [PythonCall(f"{node.type_name}.{way}", function, node=node.name)]
+        emitter = self.emitter(node.name)
+        inputs = {name: moving.stand_in[:, worker.columns] for name, moving in self.moving.items()}
+        call(Run(self.backend, kernels=emitter), inputs)
+        return emitter.operations
+
+    def _pass(self, phases: list[list[Operations]], title: str) -> Pass:
+        listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.tables)
+        if self.options.trace and listed.phases and title not in self._traced:
+            self._traced.add(title)
+            print(text_of(self, listed, title), file=sys.stderr)
+        return listed
 
     # ---- forward
 
@@ -90,48 +124,73 @@ class Program(BoundArrays):
                 worker.run = feed.run_from(worker.columns.start)
                 worker.inputs = {name: matrix[:, worker.columns] for name, matrix in feed.inputs.items()}
         words = frozenset(name for name, matrix in feed.inputs.items() if isinstance(matrix, Indicators))
-        key, stored = (words, feed.run.sequences is not None), [node.value for node in self._stored]
-        if self._listed[0] != key or not same(stored, self._listed[1]):
-            self._listed, self._backward_key = (None, []), None  # also if listing is interrupted
-            self._list_forward(words, *key[1:])
-            self._listed = key, stored
+        slots = None if feed.run.sequences is None else feed.run.sequences.num_slots
+        key = words, slots if self._loops else slots is not None
+        if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
+            self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
+            self._list_forward()
+            self._listed = key, self._arrays()
 
-    def _list_forward(self, words: frozenset[str], in_sequences: bool) -> None:
-        def emitted(step: Step) -> bool:
-            shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
-            return self.lists_kernels and calls_kernels(step.node, shapes, words, in_sequences)
+    def _arrays(self) -> list[Any]:
+        """The arrays that may be replaced: stored matrices, and the memory of loops."""
+        return [node.value for node in self._stored] + [one for loop in self._loops for one in loop.compiled.memory]
 
-        inputs = {name: matrix for name, matrix in self.feed.inputs.items() if name not in words}
-        moving = {}
-        if self.lists_kernels:
-            moving = {name: Moving(self.feed.inputs, name, matrix) for name, matrix in inputs.items()}
-        self.lister = Lister(self.backend, moving, emitted)
-        operations = self.lister.operations
-        self._operations = {name: [operations(step) for step in steps] for name, steps in self.shared.items()}
-        self._forward = self.pass_of(self.together)
+    def _list_forward(self) -> None:
+        """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
+        self.moving, self._is_listed = {}, {}
+        if self.lists_kernels or self._loops:
+            inputs = self.feed.inputs
+            self.moving = {name: Moving(inputs, name, inputs[name]) for name in inputs if name not in self._key[0]}
+        alone, after, shared = [], [], []
+        for node in self.layout.forward:
+            (alone if self.is_alone(node) else after if self.is_after(node) else shared).append(node)
+        lists = [[one for node in shared for one in self._forward_of(node, worker)] for worker in self.workers]
+        end = [one for node in shared if node.name in self.parts for one in self._sum_of_parts(node.name)]
+        end += [one for node in after for one in self._forward_of(node, self.whole)]
+        self._alone = self._pass(
+            [[[one for node in alone for one in self._forward_of(node, self.whole)]]], "parameters"
+        )
+        self._forward = self._pass([*(in_phases(lists[0]) if not self.split else [lists]), [end]], "forward")
 
-    def pass_of(self, names: Sequence[str]) -> Pass:
-        """The operations of some nodes that depend on inputs."""
-        shared = [name for name in names if name in self.shared]
-        lists = [[one for name in shared for one in self._operations[name][k]] for k in range(len(self.workers))]
-        end = [one for name in shared if name in self.parts for one in self._sum_of_parts(name)]
-        end += [one for name in names if name in self.after for one in self.lister.operations(self.after[name])]
-        return self._pass([lists, [end]], "forward")
+    def _forward_of(self, node: Node, worker: Worker) -> Operations:
+        """The operations that compute a node on a worker's columns."""
+        if isinstance(node, Loop) and node.compiled is not None:
+            slots, team = node.sequences(self.feed.run).num_slots, self.feed.kernels.product_team or ALONE
+            operands, training = self.graph.operands[node.name], self.criterion is not None
+            bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
+            self._bound_loops[node.name] = bound
+            return bound.list_forward(*self._for_loop(node))
+        if worker is not self.whole and node.name in self.parts:
+            buffers = {"out": self.parts[node.name][worker.index]}
+        else:
+            buffers = {"out": self.matrix(value_of(node.name), worker)}
+        if self.keeps_work(node):
+            buffers["work"] = self.matrix(work_of(node.name), worker)
+        resolve = self.operands(node, worker)
+        return self.listed(node, worker, "forward", lambda run, inputs: node.forward(run, *resolve(inputs), **buffers))
 
-    def _pass(self, phases: list[list[Operations]], title: str) -> Pass:
-        listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.lists_kernels)
-        if self.options.trace and title not in self._traced:
-            self._traced.add(title)
-            print(text_of(self, listed, title), file=sys.stderr)
-        return listed
+    def _for_loop(self, node: Loop, reads: Any = None) -> tuple[list[Any], Emitter, Resolve]:
+        """The operands of a loop, an emitter, and what gives the operands and the sequences of the present pass."""
+        operands, whole = self.operands(node, self.whole, reads), self.whole
+        stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
+        present = lambda: (operands(whole.inputs), node.sequences(whole.run))  # noqa: E731
+        return operands(stand_ins), self.emitter("loop"), present
 
-    def forward(self, names: Sequence[str]) -> None:
-        """Compute some nodes, of those that depend on inputs."""
-        (self._forward if len(names) == len(self.together) else self.pass_of(names)).run()
+    def loop_backward(self, node: Loop, received: frozenset[int], into: GradientTargets, reads: Any) -> Operations:
+        """The operations that compute the gradients of a compiled loop."""
+        inputs, emitter, present = self._for_loop(node, reads)
+        bound = self._bound_loops[node.name]
+        return bound.list_backward(inputs, received, into, emitter, self.feed.kernels, present)
+
+    def forward(self, is_changed: bool) -> None:
+        """Compute all values; is_changed: whether those may differ that depend on no input."""
+        if is_changed:
+            self._alone.run()
+        self._forward.run()
 
     def _sum_of_parts(self, name: str) -> Operations:
         """The operations that add up the workers' parts of a sum over frames."""
-        emitter = self.lister.emitter(name)
+        emitter = self.emitter(name)
         emitter.copy(self.parts[name][0], self.values[name])
         for part in self.parts[name][1:]:
             emitter.accumulate(self.values[name], part)
@@ -140,148 +199,28 @@ class Program(BoundArrays):
     @property
     def statistics(self) -> list[tuple[Node, Any]]:
         """The nodes that keep statistics, each with the workspace that holds those of the minibatch."""
-        steps = [self.shared[node.name][0] for node in self.layout.forward if node.name in self.shared]
-        return [(s.node, s.buffers["work"]) for s in steps if s.node.keeps_statistics and "work" in s.buffers]
+        nodes = [node for node in self.layout.forward if node.keeps_statistics and work_of(node.name) in self.slab_of]
+        return [(node, self.matrix(work_of(node.name), self.workers[0])) for node in nodes]
 
     # ---- backward
 
     def backward(self, sink: GradientSink, gaps: Any) -> None:
         """Compute the gradients, and hand them to a sink; gaps: which columns have no frame, None: none."""
-        steps = self.backward_steps
         self.one.fill(1)
         shares = [worker.columns for worker in self.workers] if self.split else []
-        self._receiver.sink = sink
-        self._receiver.real = None if gaps is None else RealFrames.of_gaps(self.backend.xp, gaps, shares)
-        words = self._listed[0][0]
-        layers = []
-        for parameter, k, products, _ in steps.layer_products:
-            by_words = any(leaf.name in words for _, leaf in products[0].operands.leaves)
-            layers.append(None if by_words else sink.layer(parameter, products[0].node, k))
+        self.sink = sink
+        self.real = None if gaps is None else RealFrames.of_gaps(self.backend.xp, gaps, shares)
+        layers = [self._layer_of(*product) for product in self._layer_products]
         key = gaps is None, sink.takes_parts, sink.takes_touched, sink.key if sink.takes_parts else None
         if key != self._backward_key or not same(layers, self._layers):
             self._backward_key = None  # also if listing is interrupted
-            self._backward = self._list_backward(layers)
+            given = {parameter.name: layer for (parameter, *_), layer in zip(self._layer_products, layers) if layer}
+            self._backward = self._pass(BackwardLister(self, given).phases(), "backward")
             self._backward_key, self._layers = key, layers
-        for node in steps.finished:
+        for node in self._finished:
             node.touch()  # it is about to be changed
         self._backward.run()
 
-    def _connect(self, layers: Sequence[LayerUpdate | None]) -> dict[str, ParameterRoute | LayerRoute]:
-        """Make the routes of the gradients that do not stay in their matrices, and give them to the steps."""
-        steps, receiver = self.backward_steps, self._receiver
-        routes: dict[str, ParameterRoute | LayerRoute] = {}
-        self._in_layers: set[str] = set()
-        for _, k, step in (*steps.handed_out, *steps.touched_columns):
-            step.into.routes.pop(k, None)  # of the last pass, which may have had another sink
-        for (parameter, k, products, factor_steps), layer in zip(steps.layer_products, layers):
-            for step in (*products, *factor_steps):
-                step.into.routes.pop(k, None)
-            if layer is None:
-                continue
-            for worker, product in enumerate(products):
-                workers = worker, len(products)
-                product.into.routes[k] = LayerRoute(receiver, layer, workers, updates=bool(factor_steps))
-                if factor_steps:
-                    share, frames = factor_steps[worker].worker.columns, self.columns or 0
-                    factor_steps[worker].into.routes[k] = LayerRoute(receiver, layer, workers, share, frames)
-            routes[parameter.name] = products[0].into.routes[k]
-            self._in_layers.update(name for name in (parameter.name, layer.bias) if name is not None)
-        self._handed_out: set[str] = set()
-        sink = receiver.sink
-        for parameter, k, step in steps.handed_out if sink.takes_parts else ():
-            if parameter.name not in self._in_layers:
-                step.into.routes[k] = routes.setdefault(parameter.name, self._route(parameter, routes, self.tables))
-                self._handed_out.add(parameter.name)
-        for parameter, k, step in steps.touched_columns if sink.takes_touched else ():
-            if parameter.name not in self._in_layers and not self.lister.emitted(step):
-                route = ParameterRoute(receiver, parameter, self.memory.gradients[parameter.name], columns=True)
-                step.into.routes[k] = routes.setdefault(parameter.name, route)
-        return routes
-
-    def _route(self, parameter: Node, routes: dict[str, Any], lists: bool) -> ParameterRoute | LayerRoute:
-        if parameter.name in routes:
-            return routes[parameter.name]
-        sink, gradient = self._receiver.sink, self.memory.gradients[parameter.name]
-        lists = lists and sink.takes_parts and sink.key is not None
-        return ParameterRoute(self._receiver, parameter, gradient, lists=lists)
-
-    def _list_backward(self, layers: Sequence[LayerUpdate | None]) -> Pass:
-        """List the operations of a backward pass."""
-        steps, routes = self.backward_steps, self._connect(layers)
-        in_parts: set[str] = set()  # the parameters whose gradients workers hand over
-        start = [one for step in steps.first for one in self._backward_operations(step)]
-        if self.split:
-            phases = [[start], [self._worker_operations(each) for each in steps.of_worker]]
-            for late in (steps.sums, steps.late):
-                phases.append([self._late_operations(each, routes, in_parts) for each in late])
-            end: Operations = []
-            for names in steps.finished_by[: steps.num_together]:
-                end += self._finish(names, routes, in_parts)
-            remaining = zip(steps.last, steps.finished_by[steps.num_together :])
-        else:
-            phases, end = [], start
-            remaining = zip((*(step for step, _ in steps.of_worker[0]), *steps.last), steps.finished_by)
-        for step, names in remaining:
-            end += self._backward_operations(step)
-            end += self._finish(names, routes, in_parts)
-        return self._pass([*phases, [end]], "backward")
-
-    def _backward_operations(self, step: BackwardStep) -> Operations:
-        """The operations of a step; copies of factors without gaps differ from pass to pass."""
-        gaps = self._receiver.real is not None
-        if gaps and any(route.takes_factors for route in step.into.routes.values()):
-            return [PythonCall(f"{step.node.type_name}.backward", step.run, node=step.node.name)]
-        return self.lister.operations(step)
-
-    def _worker_operations(self, steps: Sequence[tuple[BackwardStep, BackwardStep | None]]) -> Operations:
-        """The operations of a worker's steps, each with that which gives factors to a layer."""
-        operations = []
-        for step, factors in steps:
-            operations += self._backward_operations(step)
-            if factors is not None and factors.into.routes:
-                operations += self._backward_operations(factors)
-        return operations
-
-    def _late_operations(self, late: Sequence[LateStep], routes: dict[str, Any], in_parts: set[str]) -> Operations:
-        """The operations of a worker when all frames are done; in_parts: receives the parameters that it hands out."""
-        operations = []
-        for step in late:
-            if step.product is not None:
-                operations += self._backward_operations(step.product)
-            else:
-                emitter = self.lister.emitter(step.name)
-                for part in step.partials:
-                    emitter.accumulate(step.gradient, part)
-                operations += emitter.operations
-            for parameter, columns in step.taken:
-                if self._takes_parts(parameter):
-                    in_parts.add(parameter.name)
-                    if parameter.name not in self._in_layers:
-                        operations += self._route(parameter, routes, self.lists_kernels).operations(columns)
-        return operations
-
-    def _takes_parts(self, parameter: Node) -> bool:
-        return parameter.name in self._in_layers or self._receiver.sink.takes_parts
-
-    def _finish(self, names: Iterable[str], routes: dict[str, Any], in_parts: set[str]) -> Operations:
-        """The operations that hand over the complete gradients of parameters."""
-        operations: Operations = []
-        for name in names:
-            route = self._route(self.backward_steps.parameters[name], routes, self.lists_kernels)
-            if isinstance(route, LayerRoute):
-                if route.share is None and not route.updates:
-                    operations += self._update_of_layer(route)
-            elif name in self._in_layers or name in self._handed_out or (name in in_parts and not route.takes_columns):
-                continue
-            elif route.lists and not route.takes_columns:
-                operations += route.operations(slice(0, route.gradient.shape[1]))
-            else:
-                operations.append(PythonCall("update", route.finish, name in in_parts, node=name))
-        return operations
-
-    def _update_of_layer(self, route: LayerRoute) -> Operations:
-        if not route.has_factors:  # the node gives them when it is called
-            return [PythonCall("update", route.finish, self.memory.kernels)]
-        emitter = self.lister.emitter("")
-        route.finish(emitter)
-        return emitter.operations
+    def _layer_of(self, parameter: Node, node: Node, k: int) -> LayerUpdate | None:
+        by_words = any(operand.name in self._key[0] for operand in self.graph.operands[node.name])
+        return None if by_words else self.sink.layer(parameter, node, k)

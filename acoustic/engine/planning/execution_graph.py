@@ -10,7 +10,7 @@ from acoustic.engine.planning.pass_plan import Graph
 from acoustic.kernels.backend import Backend
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import SOCKET, Node, Shape
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
 from acoustic.recurrence.loop_node import Loop, LoopOutput
@@ -27,7 +27,7 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
     replaced |= _ungapped(order, shapes)
     replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
-    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.is_socket}
+    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.has(SOCKET)}
 
     def operands(node: Node) -> tuple[Node, ...]:
         return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
@@ -36,7 +36,7 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     children = {node.name: operands(node) for node in order}
     from_input: set[str] = set()
     for node in order:
-        given = node.is_input or node.is_socket
+        given = node.is_input or node.has(SOCKET)
         if given or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
             from_input.add(node.name)
     needed = need_gradient(order, lambda node: children[node.name])

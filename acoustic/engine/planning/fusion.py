@@ -8,13 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from acoustic.engine.planning.fused_convolution import ConvolutionPooling
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import RISING, Node, Shape
 from acoustic.nodes.convolution import Convolution
-from acoustic.nodes.elementwise import RectifiedLinear, Sigmoid, Tanh
 from acoustic.nodes.pooling import MaxPooling
 from acoustic.nodes.sums import Plus
-
-RISING = (Sigmoid, Tanh, RectifiedLinear)  # the largest element of a window stays the largest
 
 
 def fuse(order: Sequence[Node], shapes: dict[str, Shape], wanted: set[str]) -> dict[str, Node]:
@@ -33,7 +30,7 @@ def _convolution_pooling(
 ) -> Node | None:
     """MaxPooling(f(Convolution(w, image) + b)), the sum in either order, as one node; None for anything else."""
     activation = pooling.operands[0]
-    if type(activation) not in RISING or not is_inner(activation):
+    if not activation.has(RISING) or not is_inner(activation):
         return None
     plus = activation.operands[0]
     if type(plus) is not Plus or not is_inner(plus):

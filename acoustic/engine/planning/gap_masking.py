@@ -20,7 +20,7 @@ class Ungapped(Node):
     def __init__(self, node: Node, framed: Sequence[bool]) -> None:
         self.node, self.framed = node, list(framed)
         self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
-        self.backward_reads, self.reads_run = node.backward_reads, node.reads_run
+        self.backward_reads, self.properties = node.backward_reads, node.properties
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:

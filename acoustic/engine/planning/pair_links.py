@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.network.traversal import forward_order, need_gradient
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.base import SOCKET, Node, Run, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
 from readers.errors import ModelError
@@ -20,7 +20,7 @@ class Socket(Node):
     """
 
     type_name = "PairNetwork"
-    is_socket = True
+    properties = frozenset({SOCKET})
 
     def __init__(self, node: Node, shape: Shape) -> None:
         super().__init__(node.name, (), None, node.origin)

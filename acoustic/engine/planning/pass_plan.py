@@ -34,6 +34,7 @@ class Graph:
     shapes: dict[str, Shape]  # cols is not a number if it depends on the number of frames
     from_input: frozenset[str]  # the nodes that depend on an input
     needed: frozenset[str]  # the nodes that need a gradient
+    steps: dict[tuple[str, bool], list["BackwardPlan"]] = field(default_factory=dict)  # of `backward_steps`, once made
 
     def children(self, node: Node) -> Sequence[Node]:
         return self.operands[node.name]
@@ -117,14 +118,30 @@ class BackwardPlan:
 
 @dataclass
 class Layout:
-    """The plan for one number of columns, with or without the gradients of a criterion."""
+    """The plan for one number of columns, with or without the gradients of a criterion.
+
+    shapes, work: of values and workspaces; lifetimes: of the matrices in slabs.
+    """
 
     shapes: dict[str, Shape]
+    work: dict[str, Shape]
     plan: Plan
     forward: list[Node]
     backward: list[BackwardPlan]
-    kept: frozenset[str]  # values needed after forward: roots, and those that backward reads
-    start: dict[Hashable, int] = field(default_factory=dict)
+    lifetimes: list[Lifetime]
+
+    @cached_property
+    def after_forward(self) -> dict[int, Hashable]:
+        """The matrix that each slab holds after a forward pass."""
+        return self._last([one for one in self.lifetimes if one.key[0] != "gradient"])
+
+    @cached_property
+    def after_backward(self) -> dict[int, Hashable]:
+        """The matrix that each slab holds after a backward pass."""
+        return self._last(self.lifetimes)
+
+    def _last(self, lifetimes: Sequence[Lifetime]) -> dict[int, Hashable]:
+        return {self.plan.slab[one.key]: one.key for one in sorted(lifetimes, key=lambda one: one.start)}
 
 
 def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardPlan]:
@@ -132,6 +149,8 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
 
     If workers divide the frames, nodes that depend on sums over frames come before all others.
     """
+    if (criterion.name, split) in graph.steps:
+        return graph.steps[criterion.name, split]
     order = gradient_order(criterion, graph.needed, graph.children)
     first = graph.after_sums if split else frozenset()
     order.sort(key=lambda node: (node.name not in graph.from_input, node.name not in first))
@@ -168,6 +187,7 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
         step.layer_products = tuple(k for k in alone if k in about.layer_inputs)
         whole = step.deferred or not split  # otherwise each worker computes a part of the gradient
         step.touched_columns = tuple(k for k in alone if k in about.touches_columns) if whole else ()
+    graph.steps[criterion.name, split] = steps
     return steps
 
 
@@ -199,11 +219,11 @@ def lay_out(
     shapes = infer_shapes(graph, num_columns)
     forward = graph.computed(split)
     steps = backward_steps(graph, criterion, split) if criterion is not None else []
-    lifetimes, kept = _Lifetimes(graph, shapes, forward, steps, roots, split).collect()
+    work = {node.name: node.work_shape(*graph.operand_shapes(node, shapes)) for node in forward}
+    work = {name: shape for name, shape in work.items() if shape is not None}
+    lifetimes = _Lifetimes(graph, shapes, work, forward, steps, roots, split).collect()
     plan = share(lifetimes) if sharing else separate(lifetimes)
-    return Layout(
-        shapes, plan, forward, steps, frozenset(kept), {lifetime.key: lifetime.start for lifetime in lifetimes}
-    )
+    return Layout(shapes, work, plan, forward, steps, lifetimes)
 
 
 class _Lifetimes:
@@ -213,21 +233,21 @@ class _Lifetimes:
         self,
         graph: Graph,
         shapes: dict[str, Shape],
+        work: dict[str, Shape],
         forward: list[Node],
         steps: list[BackwardPlan],
         roots: Sequence[str],
         split: bool,
     ) -> None:
-        self.graph, self.shapes, self.forward, self.steps, self.roots = graph, shapes, forward, steps, roots
-        self.split = split
+        self.graph, self.shapes, self.work, self.forward, self.steps = graph, shapes, work, forward, steps
+        self.roots, self.split = roots, split
         self.time = {node.name: t for t, node in enumerate(forward)}
         self.backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
         self.last_read: dict[MatrixKey, int] = {}
-        self.kept = set(roots)
 
-    def collect(self) -> tuple[list[Lifetime], set[str]]:
+    def collect(self) -> list[Lifetime]:
         self._find_last_reads()
-        return self._values() + self._gradients(), self.kept
+        return self._values() + self._gradients()
 
     def _read(self, key: MatrixKey, now: int) -> None:
         self.last_read[key] = max(self.last_read.get(key, 0), now)
@@ -248,14 +268,11 @@ class _Lifetimes:
                 for k, operand in enumerate(self.graph.operands[step.node.name]):
                     if k in reads:
                         self._read(value_of(operand.name), moment)
-                        self.kept.add(operand.name)
                 for kind, key in ((VALUE, value_of), (WORK, work_of)):
                     if kind in reads:
                         self._read(key(step.node.name), moment)
-                        self.kept.add(step.node.name)
             if step.node.keeps_statistics:  # updated after the last step
                 self._read(work_of(step.node.name), FOREVER)
-                self.kept.add(step.node.name)
         for name in self.roots:
             self._read(value_of(name), FOREVER)
 
@@ -277,9 +294,8 @@ class _Lifetimes:
             reusable = tuple(value_of(operands[k].name) for k in traits(node).value_in_place)
             now = self.time[node.name]
             lifetimes.append(self._lifetime(value_of(node.name), self.shapes[node.name], now, reusable))
-            work = node.work_shape(*self.graph.operand_shapes(node, self.shapes))
-            if work is not None and work_of(node.name) in self.last_read:
-                lifetimes.append(self._lifetime(work_of(node.name), work, now))
+            if node.name in self.work and work_of(node.name) in self.last_read:
+                lifetimes.append(self._lifetime(work_of(node.name), self.work[node.name], now))
         return lifetimes
 
     def _gradients(self) -> list[Lifetime]:

@@ -43,6 +43,7 @@ def pack(
                         for i in range(run):
                             window[position + i] = frame[start + i]
                     else:
+                        # Elements of the run from `above` to `within` are inside the image.
                         above = min(max(-first_row, 0), height) * channels
                         within = max(min(height, image_height - first_row), 0) * channels
                         window[position : position + run] = float32(0)
@@ -103,6 +104,7 @@ def max_pool(pixels: Array, image_step: int, starts: Array, inside: Array, poole
             for c in range(channels):
                 best[c] = pixel[c]
                 best_at[c] = float32(0)
+            # Pixel by pixel, so that the innermost loop, over the channels, runs along memory and is vectorised.
             for position in range(inside.shape[0]):
                 pixel = pixels[start + inside[position]]
                 number = float32(position)

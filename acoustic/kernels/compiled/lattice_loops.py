@@ -133,6 +133,8 @@ def forward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Array
         start = lattice.start_node[a]
         end = lattice.end_node[a]
         alpha[end] = log_add(alpha[end], alpha[start] + score[a])
+    # Arcs are in the order of their start nodes, which come before their ends: a second pass over them knows the sum of
+    # all paths to a node before it weighs one of them.
     for a in range(score.shape[0]):
         start = lattice.start_node[a]
         end = lattice.end_node[a]
@@ -152,6 +154,7 @@ def backward(lattice: LatticeArrays, num_nodes: int, score: Array, correct: Arra
         start = lattice.start_node[a]
         end = lattice.end_node[a]
         beta[start] = log_add(beta[start], beta[end] + score[a])
+    # As in `forward`, with the arcs in the opposite order.
     for a in range(score.shape[0] - 1, -1, -1):
         start = lattice.start_node[a]
         end = lattice.end_node[a]

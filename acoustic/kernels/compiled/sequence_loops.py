@@ -136,6 +136,7 @@ def gradient(
     grad_h[:] = 0
     for k in range(firsts.shape[0]):
         forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
+        # Divided by the sums that scaled alpha, beta times alpha is the posterior itself, and no logarithm is needed.
         beta[:] = 1.0
         for t in range(counts[k] - 1, -1, -1):
             column = firsts[k] + t * stride
@@ -155,6 +156,7 @@ def gradient(
                 for j in range(size):
                     total += row[j] * after[j]
                 beta[i] = total
+    # The factor exp(a) of a pair is the same in all steps, so it is multiplied once.
     for i in range(size):
         for j in range(size):
             grad_a[i, j] = pairs[i, j] * weights[i, j]
@@ -180,6 +182,7 @@ def viterbi(firsts: Array, counts: Array, stride: int, h: Array, a: Array, out: 
             best[j] = h[firsts[k], j]
         for t in range(1, counts[k]):
             new[:] = -np.inf
+            # Of equal scores the first label stays, as with argmax.
             came = source[t]
             came[:] = 0
             for i in range(size):

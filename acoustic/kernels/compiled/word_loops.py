@@ -167,6 +167,7 @@ def class_weight_gradient(
     """
     block[:] = float32(0)
     for t in range(frames.shape[0] if block.shape[0] else 0):
+        # A class may begin before the block or end behind it: other threads have those of its rows.
         frame = frames[t]
         begin = place[t] - numbers[0]
         for j in range(max(0, -begin), min(behind[t] - first[t], block.shape[0] - begin)):
@@ -230,6 +231,7 @@ def noise_weight_gradient(
     for r in range(block.shape[0]):
         row = block[r]
         row[:] = float32(0)
+        # The entries are in the order of the frames, so a sum is the same for any number of threads.
         for position in range(starts[numbers[r]], starts[numbers[r] + 1]):
             t = order[position] // errors.shape[1]
             k = order[position] % errors.shape[1]

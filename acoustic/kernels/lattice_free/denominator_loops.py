@@ -86,6 +86,8 @@ def forward(
                 total = total + spread(arc_probability[a]) * load(alpha, arc_from[a])
             store(part, r, total)
             store(after, run_state[r], load(after, run_state[r]) + total * load(probability, run_output[r]))
+        # Scaled to the sum 1 before the leak is added, alpha stays in the range of single precision however long the
+        # sequence is; the logarithms of the sums add up to that of the whole, in double precision.
         all_states = spread(0.0)
         for j in range(after.shape[0]):
             all_states = all_states + double(load(after, j))
@@ -123,6 +125,7 @@ def backward(
     sums = np.empty((1, LANES))
     leaks = np.empty((1, LANES), beta.dtype)
     for t in range(parts.shape[0] - 1, -1, -1):
+        # A lane begins where its own sequence ends: longer ones are then under way.
         for k in range(LANES):
             if counts[k] == first_step + t + 1:  # all states are final
                 beta[:, k] = 1

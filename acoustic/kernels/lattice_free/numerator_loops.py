@@ -65,6 +65,8 @@ def forward_backward(
         return FAULT, 0.0
     each = frame_arcs.shape[0] == 0
     scores = np.empty(num_arcs * count if each else num_arcs)  # of the paths that end with an arc
+    # A frame reaches few of the states: only those, the active ones, are listed and cleared. Between frames tops is
+    # -inf and sums is 0 everywhere.
     active = np.empty(num_states, np.int64)
     values = np.full(num_states, -np.inf)
     tops = np.full(num_states, -np.inf)
@@ -79,6 +81,7 @@ def forward_backward(
         begin, end = (0, num_arcs) if each else (frame_arcs[t], frame_arcs[t + 1])
         column = x[first + t * stride]
         frame_scores = scores[t * num_arcs :] if each else scores[begin:]
+        # The largest score into each state comes first, so that no exponential of a difference overflows.
         for a in range(begin, end):
             score = values[from_state[a]]
             if score > -np.inf:
@@ -107,6 +110,8 @@ def forward_backward(
     if not gradient.shape[0]:
         return FINE, total
 
+    # Backwards `values` is beta. An arc's score is that of the paths up to it until its posterior has been added, then
+    # that of the paths from it on.
     clear(active, num_active, values)
     num_active = 0
     for j in range(num_states):

@@ -1,5 +1,7 @@
 """Compiled update of the Fisher factors of the online natural gradient; online.py has the same in array operations."""
 
+from typing import Any
+
 import numpy as np
 
 from acoustic.kernels.compiled.elementwise_loops import loop
@@ -15,10 +17,11 @@ from acoustic.training.natural_gradient.layer_table import (
     squares_of,
 )
 from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST_DEVIATION, SMALLEST
+from readers.common.arrays import Array
 
 
 @loop
-def update_estimate(layer, side, count, workers):
+def update_estimate(layer: Any, side: int, count: int, workers: int) -> None:
     """Compute the estimate of one side for the next minibatch. [eq. 54 to 66; see OnlineFisher in online.py]"""
     rank = layer.rank[side]
     dim = dimension(layer, side)
@@ -54,7 +57,7 @@ def update_estimate(layer, side, count, workers):
 
 
 @loop
-def check_orthogonality(layer, side):
+def check_orthogonality(layer: Any, side: int) -> None:
     """Set DOUBTFUL if the rows of R are no longer orthonormal. [B.3.1]"""
     rank = layer.rank[side]
     w = frames(layer.w[side], dimension(layer, side), rank)
@@ -69,7 +72,9 @@ def check_orthogonality(layer, side):
 
 
 @loop
-def next_estimate(layer, side, squares, factor, scratch, before, eta, count):
+def next_estimate(
+    layer: Any, side: int, squares: Array, factor: Array, scratch: int, before: float, eta: float, count: int
+) -> int:
     """Write D and rho to the scales and A' [eq. 65] to `factor`.
 
     squares: B B', of which Z [eq. 54] is a multiple as long as the rows of R are orthonormal, and which brings them
@@ -130,7 +135,7 @@ def next_estimate(layer, side, squares, factor, scratch, before, eta, count):
 
 
 @loop
-def eigenvectors(function, scratch, rank):
+def eigenvectors(function: int, scratch: int, rank: int) -> bool:
     """Replace a symmetric matrix by its eigenvectors, one per row, followed by its eigenvalues in ascending order.
 
     Uses dsyevd of LAPACK; returns whether it succeeded.
@@ -155,14 +160,14 @@ def eigenvectors(function, scratch, rank):
     return numbers[3] == 0
 
 
-def scratch_size(rank):
+def scratch_size(rank: int) -> int:
     """Return the bytes of scratch memory that `update_estimate` needs."""
     doubles = aligned(8 * rank * rank) + aligned(8 * rank)
     return 2 * aligned(4 * rank * rank) + doubles + aligned(8 * (5 * rank + 16)) + 8 * (1 + 6 * rank + 2 * rank * rank)
 
 
 @table_call
-def estimate_layer(p):
+def estimate_layer(p: Array) -> None:
     """p: record of the layer, frames, worker, workers, turn."""
     layer = layer_at(p[0])
     workers = p[3]

@@ -5,6 +5,8 @@ a part of the weights (`change_layer`). Both stand at the end of this file, beca
 in the file of the called function.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import float32
 
@@ -23,12 +25,13 @@ from acoustic.training.natural_gradient.layer_table import (
     squares_of,
     sums_of,
 )
+from readers.common.arrays import Array
 
 BLOCK = 1 << 18  # elements processed at a time, so that they stay in the cache
 
 
 @loop
-def reduce_frames(layer, x, y, first, count, worker):
+def reduce_frames(layer: Any, x: int, y: int, first: int, count: int, worker: int) -> None:
     """Multiply frames by the inverse Fisher factors of both sides.
 
     x, y: addresses of the derivatives with respect to the outputs, changed in place, and of the inputs, whose result
@@ -47,7 +50,7 @@ def reduce_frames(layer, x, y, first, count, worker):
 
 
 @loop
-def reduce_outputs(layer, x, first, count, worker, sums, norms):
+def reduce_outputs(layer: Any, x: int, first: int, count: int, worker: int, sums: Any, norms: Array) -> None:
     """Precondition the output derivatives; norms (count,) receives their squared norms."""
     rows = layer.rows[OUT]
     rank = layer.rank[OUT]
@@ -61,7 +64,7 @@ def reduce_outputs(layer, x, first, count, worker, sums, norms):
         if rank:
             project(layer, OUT, address, first + start, size)
             gather(layer, OUT, address, first + start, size, worker, start)
-            take_away(layer, OUT, address, first + start, size, np.float32(1))
+            take_away(layer, OUT, address, first + start, size, float32(1))
         stop = start + size
         sums.after[OUT] += squares_and_sum(
             frames(address, size, rows), norms[start:stop], reduced_ones[start:stop], change
@@ -70,7 +73,7 @@ def reduce_outputs(layer, x, first, count, worker, sums, norms):
 
 
 @loop
-def reduce_inputs(layer, y, first, count, worker, sums, norms):
+def reduce_inputs(layer: Any, y: int, first: int, count: int, worker: int, sums: Any, norms: Array) -> None:
     """Precondition the inputs; norms (count,) receives their squared norms, the constant 1 of the bias included."""
     rows = layer.rows[IN]
     rank = layer.rank[IN]
@@ -96,30 +99,30 @@ def reduce_inputs(layer, y, first, count, worker, sums, norms):
                 norms[t] = reduced_ones[t] * reduced_ones[t]
         gather(layer, IN, address, first + start, size, worker, start)
         reduced = layer.reduced + 4 * rows * (first + start)
-        take_away(layer, IN, reduced, first + start, size, np.float32(0))
+        take_away(layer, IN, reduced, first + start, size, float32(0))
         sums.after[IN] += add_and_square(frames(address, size, rows), frames(reduced, size, rows), norms[start:stop])
         sums.taken[IN] += taken_squares(layer, IN, first + start, size)
 
 
 @loop
-def block_of(rows):
+def block_of(rows: int) -> int:
     """Return the number of frames to process at a time."""
     return max(32, BLOCK // rows // 32 * 32)
 
 
 @loop
-def bias_change(layer, worker):
+def bias_change(layer: Any, worker: int) -> Array:
     """Return a worker's sum of the gradient of the bias, in cache lines of its own."""
     rows = layer.rows[OUT]
     return singles(layer.bias_change + aligned(4 * rows) * worker, rows)
 
 
 @loop
-def add_bias(column, last, h, ones):
+def add_bias(column: Array, last: Array, h: Array, ones: Array) -> None:
     """Add the constant 1 of the bias to H = W x and J = H x'; ones (count,) receives its preconditioned value."""
     for t in range(h.shape[0]):
         row = h[t]
-        reduced_one = np.float32(1)
+        reduced_one = float32(1)
         for r in range(column.shape[0]):  # rows may be longer
             row[r] += column[r]
             reduced_one -= row[r] * column[r]
@@ -128,11 +131,11 @@ def add_bias(column, last, h, ones):
 
 
 @loop
-def squares_and_sum(x, norms, weights, summed):
+def squares_and_sum(x: Array, norms: Array, weights: Array, summed: Array) -> float:
     """Compute squared norms, add the weighted frames to `summed`, and return the sum of the norms."""
     total = 0.0
     for t in range(x.shape[0]):
-        squared_norm = np.float32(0)
+        squared_norm = float32(0)
         row = x[t]
         weight = weights[t]
         for d in range(row.shape[0]):
@@ -144,11 +147,11 @@ def squares_and_sum(x, norms, weights, summed):
 
 
 @loop
-def add_squares(x, norms):
+def add_squares(x: Array, norms: Array) -> float:
     """Add the squared norms of frames to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
-        squared_norm = np.float32(0)
+        squared_norm = float32(0)
         row = x[t]
         for d in range(row.shape[0]):
             squared_norm += row[d] * row[d]
@@ -158,11 +161,11 @@ def add_squares(x, norms):
 
 
 @loop
-def add_and_square(x, y, norms):
+def add_and_square(x: Array, y: Array, norms: Array) -> float:
     """y += x; add the squared norms of y to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
-        squared_norm = np.float32(0)
+        squared_norm = float32(0)
         row = y[t]
         added = x[t]
         for d in range(row.shape[0]):
@@ -175,7 +178,7 @@ def add_and_square(x, y, norms):
 
 
 @loop
-def taken_squares(layer, side, first, count):
+def taken_squares(layer: Any, side: int, first: int, count: int) -> float:
     """Return by how much preconditioning decreases the sum of squares: the sum of h' (2 I - E) h. [eq. 73]"""
     rank = layer.rank[side]
     if rank == 0:
@@ -194,14 +197,14 @@ def taken_squares(layer, side, first, count):
 
 
 @loop
-def projections(layer, side, first, count):
+def projections(layer: Any, side: int, first: int, count: int) -> Array:
     """Frames of H' (count, rank)."""
     rank = layer.rank[side]
     return frames(layer.h[side] + 4 * rank * first, count, rank)
 
 
 @loop
-def project(layer, side, x, first, count):
+def project(layer: Any, side: int, x: int, first: int, count: int) -> None:
     """H = W x without the bias. [eq. 75]"""
     w = matrix(layer.w[side], layer.rank[side], layer.rows[side])
     h = projections(layer, side, first, count)
@@ -209,7 +212,7 @@ def project(layer, side, x, first, count):
 
 
 @loop
-def gather(layer, side, x, first, count, worker, start):
+def gather(layer: Any, side: int, x: int, first: int, count: int, worker: int, start: int) -> None:
     """Add to a worker's part of J = H x', if the estimate is updated; start: frames of this worker so far. [eq. 77]"""
     if layer.updates[side]:
         rows = layer.rows[side]
@@ -220,7 +223,7 @@ def gather(layer, side, x, first, count, worker, start):
 
 
 @loop
-def take_away(layer, side, to, first, count, keep):
+def take_away(layer: Any, side: int, to: int, first: int, count: int, keep: float) -> None:
     """to = keep to - W' H. [eq. 76]"""
     w = matrix(layer.w[side], layer.rank[side], layer.rows[side])
     h = projections(layer, side, first, count)
@@ -228,14 +231,14 @@ def take_away(layer, side, to, first, count, keep):
 
 
 @loop
-def norm_factor(layer, side, workers):
+def norm_factor(layer: Any, side: int, workers: int) -> float:
     """Return gamma. [eq. 37]"""
     before, after = squares_of(layer, side, workers)
     return np.sqrt(before / after) if after > 0 else 1.0
 
 
 @loop
-def change(layer, x, y, count, worker, workers):
+def change(layer: Any, x: int, y: int, count: int, worker: int, workers: int) -> None:
     """Update one worker's part of the weights, which are divided along their longer side, and its rows of the bias.
 
     x, y: addresses of the preconditioned output derivatives and of the inputs; count: frames of the minibatch.
@@ -249,8 +252,8 @@ def change(layer, x, y, count, worker, workers):
         bound += scale * sums_of(layer, source_worker).bound
     if bound * rate > layer.limit:  # [eq. 85]
         rate = layer.limit / bound if np.isfinite(bound) else 0.0
-    step = np.float32(-rate * scale)
-    keep = np.float32(layer.keep)
+    step = float32(-rate * scale)
+    keep = float32(layer.keep)
     weight = matrix(layer.weight, rows, cols)
     outputs = matrix(x, rows, count)
     inputs = matrix(layer.reduced if layer.rank[IN] else y, cols, count)
@@ -274,12 +277,12 @@ def change(layer, x, y, count, worker, workers):
 
 
 @table_call
-def reduce_layer(p):
+def reduce_layer(p: Array) -> None:
     """p: record of the layer, derivatives of its outputs, inputs, first frame, frames, worker."""
     reduce_frames(layer_at(p[0]), p[1], p[2], p[3], p[4], p[5])
 
 
 @table_call
-def change_layer(p):
+def change_layer(p: Array) -> None:
     """p: record of the layer, derivatives of its outputs, inputs, frames, worker, workers."""
     change(layer_at(p[0]), p[1], p[2], p[3], p[4], p[5])

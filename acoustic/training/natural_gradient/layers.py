@@ -104,10 +104,7 @@ class ArrayLayer(LayerUpdate):
         if rule.method != ONLINE:
             self.fishers.clear()
         self.step = Step()
-
-    @property
-    def bias(self) -> str | None:
-        return None if self.plan.bias is None else self.plan.bias.name
+        self.bias = None if plan.bias is None else plan.bias.name
 
     def tensors(self) -> dict[str, Any]:
         """Return the matrices kept between minibatches, by name."""

@@ -22,12 +22,12 @@ class NaturalGradientUpdater(Updater):
 
     rule: NaturalGradient
 
-    def __init__(self, network: Network, options: TrainingOptions):
+    def __init__(self, network: Network, options: TrainingOptions) -> None:
         super().__init__(network, options)
         backend = network.backend
         self._plans = find_layers(network)
         self.layers = {
-            name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
+            name: ArrayLayer(backend.xp, backend.dtype, plan, self.rule) for name, plan in self._plans.items()
         }
         self._compiled = {
             name: CompiledLayer(layer, turn)

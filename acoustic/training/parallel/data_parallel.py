@@ -8,6 +8,7 @@ sums over frames can be divided; see `check_divisible`.
 import contextlib
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import RANDOM
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals
@@ -58,6 +61,7 @@ class DataParallelLearner(Learner):
         check_divisible(network, names, options)
         self.network = network
         self.parallel = parallel
+        self._draws = any(node.has(RANDOM) for node in forward_order([network[name] for name in names]))
         self._file = IterationFiles(directory, 1).network
         self._jobs = Jobs(parallel, log)
         self._key = ""  # of the network that the jobs know; empty before the first minibatch
@@ -88,7 +92,7 @@ class DataParallelLearner(Learner):
 
     def _make_jobs(self, title: str, matrices: Any, settings: dict[str, Any], learns: bool) -> Sequence[GradientJob]:
         layout = settings.pop("layout")
-        if layout is not None and settings["dropout_rate"] and any(node.reads_run for node in self.engine.graph.order):
+        if layout is not None and settings["dropout_rate"] and self._draws:
             raise ModelError(f"{title}: dropout of sequences with DataParallelSGD is not built; expected dropoutRate=0")
         if not self._key:
             self._key = uuid.uuid4().hex
@@ -133,8 +137,7 @@ class DataParallelLearner(Learner):
             node.touch()
             if len(column_gradients) == len(self._results):
                 columns, total = _sum_of_columns(column_gradients)
-                on_device = backend.asarray(total)
-                updater.touched(node, backend.xp.asarray(columns), lambda part, total=on_device: total[:, part])
+                updater.touched(node, backend.xp.asarray(columns), partial(_columns, backend.asarray(total)))
             else:
                 updater(node, backend.asarray(self._sum(node.name)))
         self._results = []
@@ -158,3 +161,7 @@ def _sum_of_columns(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.
     for touched, gradient in found:
         total[:, np.searchsorted(columns, touched)] += gradient
     return columns, total
+
+
+def _columns(gradient: Any, part: slice) -> Any:
+    return gradient[:, part]

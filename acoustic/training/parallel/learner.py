@@ -199,6 +199,8 @@ class ParallelLearner(Learner):
         """Yield the jobs of an outer iteration; `values` has its learning rate and the decay of the epoch."""
         count = self.parallel.num_jobs
         backend = self.network.backend
+        source = self.parallel.source
+        assert source is not None  # as __init__ has checked
         values = replace(values, learning_rate=values.learning_rate * count, decay=values.decay**self._part)
         for job in range(count):
             yield Job(
@@ -207,7 +209,7 @@ class ParallelLearner(Learner):
                 start=self.files.model(number),
                 state=self.files.checkpoint(number) if keeps_state(self.options) else None,
                 output=self.files.output(number, job),
-                source=self.parallel.source,
+                source=source,
                 share=number * count + job,
                 options=self.job_options,
                 values=values,

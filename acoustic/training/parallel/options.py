@@ -263,7 +263,7 @@ def _block(sgd: Config) -> Config | None:
     """Return the block, or None if it is missing or `parallelTrain=false` is set in its place or around it."""
     around = sgd.parent
     switched = around is not None and around.has("parallelTrain") and not around.is_block("parallelTrain")
-    if switched and not _is_on(around):
+    if around is not None and switched and not _is_on(around):
         return None
     if not sgd.is_block("parallelTrain"):
         _is_on(sgd)

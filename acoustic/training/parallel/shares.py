@@ -8,7 +8,7 @@ import numpy as np
 
 from acoustic.network.network import Network
 from acoustic.network.traversal import computed_operands, forward_order
-from acoustic.nodes.base import Node
+from acoustic.nodes.base import DELAY, RANDOM, Node
 from acoustic.runtime.thread_team import share_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
@@ -49,7 +49,7 @@ def _parts(total: int, count: int) -> list[slice]:
 
 def _slots(matrices: Mapping[str, Any], layout: SequenceLayout, slots: slice) -> Share | None:
     """Return the share of some slots, without the steps after their last frame; None if they have no frame."""
-    steps = (~layout.gaps[:, slots]).any(axis=1).nonzero()[0]
+    steps = np.flatnonzero((~layout.gaps[:, slots]).any(axis=1))
     if not len(steps):
         return None
     count = layout.num_steps if layout.num_context else int(steps[-1]) + 1
@@ -91,12 +91,12 @@ def check_divisible(network: Network, names: Sequence[str], options: TrainingOpt
     recurrent = bool(network.delays())
     for node in order:
         shapes = [network.shapes[operand.name] for operand in computed_operands(node)]
-        alone = node.is_leaf or node.is_delay or node.along_sequences or node.name in sums or node.name not in framed
+        alone = node.is_leaf or node.has(DELAY) or node.along_sequences or node.name in sums or node.name not in framed
         if not alone and (node.keeps_statistics or not node.splits_frames(*shapes) or _reads(node, sums)):
             raise ModelError(
                 f"{node.where}: depends on all frames of a minibatch, which DataParallelSGD divides; {AVERAGE}"
             )
-        if node.reads_run and recurrent and any(options.dropout_rate):
+        if node.has(RANDOM) and recurrent and any(options.dropout_rate):
             raise ModelError(f"{node.where}: dropout of sequences with DataParallelSGD is not built; {AVERAGE}")
     for root in roots:
         if root.name not in sums:

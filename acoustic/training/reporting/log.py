@@ -10,6 +10,7 @@ from typing import Any
 
 from acoustic.training.evaluation import EvaluationTotals, figures_text
 from readers.common.files import write_lines
+from readers.common.report import Figures
 from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
 
@@ -112,3 +113,32 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected a JSON object with an epoch") from fault
         rows.append(row)
     return rows
+
+
+def history_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = read_history(path)
+    figures: Figures = [("epochs", f"{len(rows)}, the last is {rows[-1]['epoch']}")]
+    for data in ("training", "validation"):
+        values = rows[-1].get(data)
+        if isinstance(values, dict) and all(isinstance(value, (int, float)) for value in values.values()):
+            try:
+                figures.append((data, ", ".join(f"{name} {value:.6g}" for name, value in values.items())))
+            except OverflowError as fault:  # an integer of hundreds of digits
+                raise FormatError(f"{path}: {data} ({fault}); expected errors and criteria") from fault
+    return figures
+
+
+def iterations_summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = read_history(path)
+    last = rows[-1]
+    try:
+        figures: Figures = [("outer iterations", f"{len(rows)}, the last in epoch {last['epoch']}")]
+        figures += [("jobs", len(last["jobs"])), ("taken", last["taken"]), ("seconds of the last", last["seconds"])]
+        figures += [("training", ", ".join(f"{name} {value:.6g}" for name, value in last["training"].items()))]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise FormatError(
+            f"{path}: not a row of an outer iteration ({fault}); expected its jobs and figures"
+        ) from fault
+    return figures

@@ -106,11 +106,13 @@ class CompiledRules(ArrayRules):
             self._elements(compiled_loops.shrink_all, [weight], np.float32(threshold))
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
-        words = [np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32)]
-        compiled_loops.add_noise(flat(weight), first, *words, deviation)
+        words = (np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32))
+        low, high, other_low, other_high = words
+        compiled_loops.add_noise(flat(weight), first, low, high, other_low, other_high, deviation)
 
 
-def _singles(*numbers: float) -> list[np.float32]:
+def _singles(*numbers: float) -> list[Any]:
+    """The numbers as np.float32, of which the loops are compiled."""
     return [np.float32(number) for number in numbers]
 
 

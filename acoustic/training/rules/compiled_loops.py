@@ -13,6 +13,8 @@ from numba import float32, float64, uint32
 from acoustic.kernels.compiled.elementwise_loops import hashed, inline, loop
 from acoustic.runtime.call_registry import real, table_calls, vector
 from acoustic.training.rules import arrays
+from acoustic.training.rules.arrays import AdamSettings, RmsSettings
+from readers.common.arrays import Array
 
 ZERO, ONE = float32(0), float32(1)
 FLOOR, RMS_FLOOR = float32(arrays.FLOOR), float32(arrays.RMS_FLOOR)
@@ -29,26 +31,26 @@ class Penalty(NamedTuple):
 
 
 @inline
-def prepared(gradient, weight, limit, l2):
+def prepared(gradient: float, weight: float, limit: float, l2: float) -> float:
     g = limit if gradient > limit else gradient
     g = -limit if g < -limit else g
     return g + l2 * weight
 
 
 @inline
-def shrunk(weight, shrink):
+def shrunk(weight: float, shrink: float) -> float:
     excess = abs(weight) - shrink
     return ZERO if excess < ZERO else np.copysign(excess, weight)
 
 
 @loop
-def shrink_all(weight, shrink):
+def shrink_all(weight: Array, shrink: float) -> None:
     for i in range(weight.shape[0]):
         weight[i] = shrunk(weight[i], shrink)
 
 
 @loop
-def momentum(weight, gradient, velocity, rate, decay):
+def momentum(weight: Array, gradient: Array, velocity: Array, rate: float, decay: float) -> None:
     for i in range(weight.shape[0]):
         step = decay * velocity[i] + rate * gradient[i]
         velocity[i] = step
@@ -56,7 +58,17 @@ def momentum(weight, gradient, velocity, rate, decay):
 
 
 @loop
-def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shrink, ahead):
+def regularised_momentum(
+    weight: Array,
+    gradient: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    limit: float,
+    l2: float,
+    shrink: float,
+    ahead: bool,
+) -> None:
     """Momentum with a clipped gradient, L2 and L1; ahead: Nesterov's step."""
     for i in range(weight.shape[0]):
         pull = rate * prepared(gradient[i], weight[i], limit, l2)
@@ -66,7 +78,9 @@ def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shr
 
 
 @loop
-def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
+def adagrad(
+    weight: Array, gradient: Array, squares: Array, rate: float, limit: float, l2: float, shrink: float
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)
         a = squares[i] + g * g
@@ -75,7 +89,7 @@ def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
 
 
 @loop
-def adagrad_block(weight, gradient, squares, limit, l2):
+def adagrad_block(weight: Array, gradient: Array, squares: Array, limit: float, l2: float) -> tuple[float, float]:
     """One block of adagrad_scale.
 
     Counted in single precision and with products: a conditional sum is not vectorised, and six times slower.
@@ -95,7 +109,7 @@ def adagrad_block(weight, gradient, squares, limit, l2):
 
 
 @loop
-def adagrad_scale(weight, gradient, squares, limit, l2):
+def adagrad_scale(weight: Array, gradient: Array, squares: Array, limit: float, l2: float) -> tuple[float, float]:
     """Returns the sum of the factors where squares > 0, and the number of those elements."""
     total = 0.0
     counted = 0.0
@@ -108,7 +122,9 @@ def adagrad_scale(weight, gradient, squares, limit, l2):
 
 
 @inline
-def rms_step(g, squares, step, sign, settings):
+def rms_step(
+    g: float, squares: float, step: float, sign: float, settings: RmsSettings
+) -> tuple[float, float, float, float]:
     """Return the new average of squares, step and sign, and the factor of g."""
     r = settings.gamma * squares + (ONE - settings.gamma) * g * g
     new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
@@ -121,7 +137,16 @@ def rms_step(g, squares, step, sign, settings):
 
 
 @loop
-def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
+def rmsprop(
+    weight: Array,
+    gradient: Array,
+    squares: Array,
+    steps: Array,
+    sign: Array,
+    rate: float,
+    penalty: Penalty,
+    settings: RmsSettings,
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         squares[i], steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
@@ -129,7 +154,9 @@ def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
 
 
 @loop
-def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
+def rmsprop_block(
+    weight: Array, gradient: Array, squares: Array, steps: Array, sign: Array, penalty: Penalty, settings: RmsSettings
+) -> tuple[float, float]:
     """One block of rmsprop_scale."""
     total = ZERO
     counted = ZERO
@@ -145,7 +172,9 @@ def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
 
 
 @loop
-def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
+def rmsprop_scale(
+    weight: Array, gradient: Array, squares: Array, steps: Array, sign: Array, penalty: Penalty, settings: RmsSettings
+) -> tuple[float, float]:
     """Returns as adagrad_scale."""
     total = 0.0
     counted = 0.0
@@ -163,13 +192,24 @@ def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
 
 
 @loop
-def scaled_step(weight, gradient, rate, shrink):
+def scaled_step(weight: Array, gradient: Array, rate: float, shrink: float) -> None:
     for i in range(weight.shape[0]):
         weight[i] = shrunk(weight[i] - rate * gradient[i], shrink)
 
 
 @loop
-def fsadagrad(weight, gradient, squares, velocity, rate, decay, penalty, keep, forget, frames):
+def fsadagrad(
+    weight: Array,
+    gradient: Array,
+    squares: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    penalty: Penalty,
+    keep: float,
+    forget: float,
+    frames: float,
+) -> None:
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         a = keep * squares[i] + forget * g * g
@@ -182,7 +222,9 @@ def fsadagrad(weight, gradient, squares, velocity, rate, decay, penalty, keep, f
 
 
 @loop
-def adamw(weight, gradient, mean, squares, scale, penalty, settings):
+def adamw(
+    weight: Array, gradient: Array, mean: Array, squares: Array, scale: float, penalty: Penalty, settings: AdamSettings
+) -> None:
     """One AdamW update; `scale` is 1 / frames."""
     for i in range(weight.shape[0]):
         w = weight[i]
@@ -196,7 +238,15 @@ def adamw(weight, gradient, mean, squares, scale, penalty, settings):
 
 
 @loop
-def add_noise(weight, first, low, high, other_low, other_high, deviation):
+def add_noise(
+    weight: Array,
+    first: int,
+    low: np.uint32,
+    high: np.uint32,
+    other_low: np.uint32,
+    other_high: np.uint32,
+    deviation: float,
+) -> None:
     for i in range(weight.shape[0]):
         counter = uint32(first + i)
         radius = math.sqrt(-2 * math.log((float64(hashed(counter, low, high)) + 1) / 4294967296.0))
@@ -209,7 +259,16 @@ def add_noise(weight, first, low, high, other_low, other_high, deviation):
 
 
 @loop
-def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ahead):
+def momentum_columns(
+    gradient: Array,
+    columns: Array,
+    weight: Array,
+    velocity: Array,
+    rate: float,
+    decay: float,
+    limit: float,
+    ahead: bool,
+) -> None:
     for k in range(columns.shape[0]):
         w = weight[columns[k]]
         v = velocity[columns[k]]
@@ -225,7 +284,7 @@ def momentum_columns(gradient, columns, weight, velocity, rate, decay, limit, ah
 
 
 @loop
-def adagrad_columns(gradient, columns, squares, limit):
+def adagrad_columns(gradient: Array, columns: Array, squares: Array, limit: float) -> tuple[float, float]:
     """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
     total = 0.0
     counted = 0.0
@@ -251,7 +310,7 @@ def adagrad_columns(gradient, columns, squares, limit):
 
 
 @loop
-def scaled_step_columns(gradient, columns, weight, rate):
+def scaled_step_columns(gradient: Array, columns: Array, weight: Array, rate: float) -> None:
     for k in range(columns.shape[0]):
         w = weight[columns[k]]
         gradients = gradient[k]

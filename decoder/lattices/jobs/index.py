@@ -71,9 +71,11 @@ def _in_directory(path: Path) -> list[tuple[str, Path]]:
         raise FormatError(f"{path}: no files *{', *'.join(SUFFIXES)}; expected lattices")
     named: dict[str, Path] = {}
     for lattice in lattices:
-        other = named.setdefault(_name_of(lattice), lattice)
-        if other is not lattice:
-            raise FormatError(f"{path}: {other.name} and {lattice.name} are of one utterance; expected one of them")
+        first_file = named.setdefault(_name_of(lattice), lattice)
+        if first_file is not lattice:
+            raise FormatError(
+                f"{path}: {first_file.name} and {lattice.name} are of one utterance; expected one of them"
+            )
     return list(named.items())
 
 
@@ -84,7 +86,9 @@ def _name_of(lattice: Path) -> str:
 
 def each_lattice(path: Path, work: Callable[[str, Lattice], T], progress: Progress) -> tuple[dict[str, T], RunReport]:
     """Return utterance -> work(utterance, lattice), and a report of the lattices for which it failed."""
-    entries, report, results = read_index(path), RunReport("lattices"), dict[str, T]()
+    entries = read_index(path)
+    report = RunReport("lattices")
+    results = dict[str, T]()
     for number, (name, file) in enumerate(entries, 1):
         try:
             results[name] = work(name, read_slf(file))
@@ -128,7 +132,9 @@ class IndexWriter:
     """
 
     def __init__(self, options: WrittenLattices):
-        self.index, self.prefix, self.names = options.index, options.prefix, list[str]()
+        self.index = options.index
+        self.prefix = options.prefix
+        self.names = list[str]()
         read = {path.resolve() for path in lattice_files(options)}
         written = [self.index, *(Path(f"{self.prefix}{number}.lat") for number in range(1, len(read)))]
         fine = all(path.resolve() not in read for path in written)

@@ -112,15 +112,22 @@ def rescore_nbest(options: RescoreListsOptions, *, progress: Progress = silent) 
         from decoder.lm.network import open_scorer, score_sentences
 
         logs = score_sentences(open_scorer(options.network), spoken, progress)
-        new, old, weight = dict(zip(sentences, logs)), ngram, options.network.weight
+        new = dict(zip(sentences, logs))
+        old = ngram
+        weight = options.network.weight
     elif ngram is not None:
-        new, old, weight = ngram, None, 1.0
+        new = ngram
+        old = None
+        weight = 1.0
     else:  # only change the weights of the scores
-        new, old, weight = dict.fromkeys(sentences, np.zeros(1)), None, 0.0
+        new = dict.fromkeys(sentences, np.zeros(1))
+        old = None
+        weight = 0.0
     rescored = rescore(lists, new, RescoringOptions(weight, options.lm_scale, options.word_penalty), old)
     if options.output:
         write_nbest(options.output, rescored)
-    best, best_before = best_words(rescored), best_words(lists)
+    best = best_words(rescored)
+    best_before = best_words(lists)
     if options.mlf:
         write_words(options.mlf, best)
     return RescoredLists(rescored, len(sentences), sum(best[name] != best_before[name] for name in best))

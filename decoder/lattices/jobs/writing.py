@@ -40,7 +40,8 @@ class _Writer:
     """Writes lattices, and counts their links."""
 
     def __init__(self, options: WrittenLattices):
-        self.files, self.num_read, self.num_written = IndexWriter(options), 0, 0
+        self.files = IndexWriter(options)
+        self.num_read = self.num_written = 0
 
     def add(self, name: str, old: Lattice, new: Lattice) -> None:
         self.files.add(name, partial(_write, new))
@@ -96,7 +97,8 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
-    writer, num_changed = _Writer(options), 0
+    writer = _Writer(options)
+    num_changed = 0
     check_outputs(options, options.index, options.mlf, read=[options.lm])
     model = open_language_model(options.lm, note)
 
@@ -142,13 +144,13 @@ def combine_lattices(options: CombineOptions, *, progress: Progress = silent) ->
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
-    others = [(index, dict(read_index(index))) for index in options.others]
+    other_indices = [(index, dict(read_index(index))) for index in options.others]
     writer = _Writer(options)
     check_outputs(options, options.index)
 
     def combined(name: str, lattice: Lattice) -> None:
         lattices = [lattice]
-        for index, files in others:
+        for index, files in other_indices:
             if name not in files:
                 raise FormatError(f"{index}: no lattice of {name}; expected the utterances of {options.lattices}")
             lattices.append(read_slf(files[name]))

@@ -66,7 +66,9 @@ class LatticeMaker:
             raise ConfigError("lattices: expected a language model, a lattice beam, and no cost of silence")
         if not density >= 1:
             raise ConfigError(f"lattices: {density:g} arcs per frame; expected at least 1")
-        self.decoder, self.aligner, self.density = decoder, aligner, density
+        self.decoder = decoder
+        self.aligner = aligner
+        self.density = density
         self.table = StateTable(decoder)
 
     def make(
@@ -112,20 +114,20 @@ class LatticeMaker:
             raise GraphError(f"{name}: {result.reason or 'no lattice'}; expected a path to the end; try a wider beam")
         word_lattice = prune(result.lattice, self.density * num_frames)
         arcs, shares = expand(word_lattice, self.decoder, self.table, scores)
-        found = find_reference(word_lattice, shares, self.decoder, self.table, reference)
-        if found is None:
+        reference_scores = find_reference(word_lattice, shares, self.decoder, self.table, reference)
+        if reference_scores is None:
             arcs = arcs.with_path(reference)
-        made = arcs.supervision(name, reference, found or reference.scores, self.table.silence)
+        supervision = arcs.supervision(name, reference, reference_scores or reference.scores, self.table.silence)
         figures = {
             "frames": num_frames,
             "ticks": num_frames * period,
             "words": len(reference.words),
             "errors": self._errors(word_lattice, reference.words),
             "links": int((word_lattice.word >= 0).sum()),
-            "added": int(found is None),
-            "arc_frames": int(arcs.num_frames.sum()),
+            "added": int(reference_scores is None),
+            "arc_frames": int(arcs.arcs["num_arc_frames"].sum()),
         }
-        return MadeLattice(made, figures, result.widenings)
+        return MadeLattice(supervision, figures, result.widenings)
 
     def _reference(
         self, words: Sequence[str], scores: np.ndarray, labels: Sequence[Label] | None, where: str, period: int

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from readers.common.report import Figures
 from readers.errors import FormatError
 from readers.minibatches.supervision import LatticeSupervision
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
@@ -306,3 +307,20 @@ class LatticeArchive:
         if type(number) is not int or not 0 <= number < 1 << 40:
             raise FormatError(f"{self.path}: {name}: {key} {number}; expected a number; make the file again")
         return number
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    archive = LatticeArchive(path)
+    lattices = [archive.lattice(name) for name in archive.names]
+    frames = sum(lattice.num_frames for lattice in lattices)
+    arcs = sum(len(lattice.start_node) for lattice in lattices)
+    density = sum(int(lattice.num_arc_frames.sum()) for lattice in lattices) / max(frames, 1)
+    silent = [phone for phone, quiet in zip(archive.phones, archive.silence) if quiet]
+    return [
+        ("utterances", f"{len(lattices)}"),
+        ("frames", f"{frames}"),
+        ("arcs", f"{arcs}, {density:.1f} per frame"),
+        ("outputs", f"{archive.num_senones} of the network"),
+        ("phones", f"{len(archive.phones)}, of which {', '.join(silent) or 'none'} silence"),
+    ]

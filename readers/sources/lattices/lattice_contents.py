@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.report import Figures, missing
 from readers.common.text import canonical, read_lines
 from readers.errors import FormatError
 from readers.sources.lattices.lattice_archive import LatticeArchive
@@ -95,3 +96,14 @@ def _resolved(file: str, contents: Path, prefix: str) -> str:
         return str(Path(prefix) / file)
     beside = contents.parent / file
     return str(beside if beside.exists() else file)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    entries = read_contents(path)
+    archives = dict.fromkeys(entry.path for entry in entries.values())
+    return [
+        ("utterances", f"{len(entries)}"),
+        ("archives", ", ".join(archives) + missing(archives).replace(",", ";")),
+        ("first", next(iter(entries))),
+    ]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from readers.common.files import atomic_write
+from readers.common.report import Figures
 from readers.errors import FormatError
 
 MAGIC = b"ARGORECS"
@@ -215,3 +216,13 @@ def _stream(found: dict[str, Any]) -> CachedStream:
     if classes is not None and not (isinstance(classes, int) and max(1, len(labels)) <= classes <= MAX_DIM):
         raise ValueError(stream)
     return stream
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    cache = open_cache(path)
+    figures: Figures = [("records", len(next(iter(cache.columns.values()))))]
+    for stream in cache.streams:
+        what = f"{stream.dim} numbers" if stream.num_classes is None else f"a class of {stream.num_classes}"
+        figures.append((stream.name, what))
+    return figures + [("made from", source.path) for source in cache.sources]

@@ -16,6 +16,7 @@ from typing import IO
 
 import numpy as np
 
+from readers.common.report import Figures, rows_of
 from readers.common.text import GZIP_MAGIC, is_number
 from readers.errors import FormatError
 
@@ -242,3 +243,9 @@ def _covered(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
     steps[starts.ravel()] += 1
     steps[ends.ravel() + 1] -= 1
     return np.cumsum(steps, dtype=np.int8)[:size].astype(bool)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a file for `argonaut info`."""
+    rows = rows_of(path)
+    return [("records", len(rows)), ("columns", len(rows[0]))]

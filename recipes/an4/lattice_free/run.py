@@ -62,7 +62,8 @@ class LatticeFree(Recipe):
         raise NotImplementedError
 
     def graph(self) -> int:
-        trees, lost = self.chain / "trees", 0
+        trees = self.chain / "trees"
+        lost = 0
         for name in self.lms:
             options = grammars.GraphFiles(
                 mmf=(self.chain / "hmmdefs",), hmm_list=self.chain / "tiedlist",
@@ -122,7 +123,8 @@ class Biphones(LatticeFree):
         train = self.home / "train.mlf"
         names = [utterance.name for utterance in self.sets["train"] if utterance.name in alignment]
         write_mlf(train, ((f"*/{name}.lab", alignment[name]) for name in names))
-        phones, tied = self.home / "phones", self.home / "tied"
+        phones = self.home / "phones"
+        tied = self.home / "tied"
         options = chain.ChainOptions(
             alignment=train, files=ChainStates(state_list=self.source.states), phone_lm=PhoneLmOptions(order=ORDER),
             out=phones,
@@ -170,12 +172,13 @@ class Monophones(LatticeFree):
         listed = self.aligned.with_name("plain.scp")
         entries = [e._replace(logical=e.logical.removeprefix("plain/")) for e in entries]
         write_scp(listed, entries)
-        graph, found = self.graph_folder("trained"), self.aligned.with_name("found.mlf")
+        graph = self.graph_folder("trained")
+        found_file = self.aligned.with_name("found.mlf")
         lost = align(
-            graph, self.model, WINDOW, found, infiles=listed, words=self.out / "labels" / "train.words.mlf",
+            graph, self.model, WINDOW, found_file, infiles=listed, words=self.out / "labels" / "train.words.mlf",
             dictionary=self.dictionary, acweight=1.0,
         )  # fmt: skip
-        alignment = read_mlf(found)
+        alignment = read_mlf(found_file)
         write_mlf(self.aligned, ((f"*/{e.key}.lab", labels) for e in entries if (labels := alignment.get(e.key))))
         return lost
 
@@ -184,7 +187,8 @@ class Systems:
     """The stages of a system, which may begin with another that aligns.  name: one of NAMES."""
 
     def __init__(self, options: RecipeOptions, overrides: Sequence[str], name: str):
-        self.system, self.before = Biphones(options, overrides, name), []
+        self.system = Biphones(options, overrides, name)
+        self.before = []
         self.out = self.system.out
         if name == "lfmmi-flat":
             flat = Monophones(options, overrides, "flat")

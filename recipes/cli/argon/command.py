@@ -71,7 +71,8 @@ def make_parser() -> ArgonParser:
 
 def run_job(options: DecodeOptions, console: Console) -> int:
     """Compile a graph, recognise a stream, align or decode, as the options say; return the exit status."""
-    machines, list_only = console.machines, "is given without a list of utterances; expected one to divide"
+    machines = console.machines
+    list_only = "is given without a list of utterances; expected one to divide"
     for name in ("workers", "scheduler"):
         machines.require(name, options.is_list or getattr(machines, name) is None, list_only)
     if options.search.save_defaults:
@@ -107,7 +108,8 @@ def run_list(options: DecodeOptions, console: Console) -> int:
 
     job = align_transcripts if options.transcripts.alignmlf else decode
     with contextlib.ExitStack() as stack:
-        machines, runner = console.machines, None
+        machines = console.machines
+        runner = None
         if machines.workers or machines.scheduler:
             runner = stack.enter_context(console.runner(patient_processes))
         progress = stack.enter_context(console.progress(runner=runner))

@@ -114,7 +114,8 @@ def sounds_of(events: list[tuple[int, int, int, str]], text: str, num_samples: i
 
     Raises ArgonautError if a word of the text has no sound of its own.
     """
-    starts, word = [], 0
+    starts = []
+    word = 0
     for kind, sample, position, name in events:
         if kind == EVENT_WORD:
             word = len(text[: position - 1].split())

@@ -27,8 +27,10 @@ RATE, PITCH = 170, 50
 
 
 def main() -> None:
-    out, seed = Path(sys.argv[1]), int(sys.argv[2])
-    grammar, rng = read_grammar(DATA / "sentences.jsgf"), np.random.default_rng([seed, 1])
+    out = Path(sys.argv[1])
+    seed = int(sys.argv[2])
+    grammar = read_grammar(DATA / "sentences.jsgf")
+    rng = np.random.default_rng([seed, 1])
     sentences = [make_sentence(grammar, rng) for _ in range(SENTENCES)]
     write_lines(out / "words.txt", (" ".join(words_of(sentence)) for sentence in sentences))
     marks = [Pronunciation(mark, "", None, (EDGE_SILENCE,)) for mark in ("<s>", "</s>")]
@@ -37,7 +39,8 @@ def main() -> None:
 
 def pronunciations(sentences: Iterable[str]) -> list[Pronunciation]:
     """Return the pronunciations of all words with their probabilities, as eSpeak NG says them in these sentences."""
-    espeak, table = ESpeak(), read_phone_table(DATA / "espeak-phones.txt")
+    espeak = ESpeak()
+    table = read_phone_table(DATA / "espeak-phones.txt")
     counts: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     num_spoken = 0
     for sentence in sentences:
@@ -52,8 +55,8 @@ def pronunciations(sentences: Iterable[str]) -> list[Pronunciation]:
         phones: dict[int, list[str]] = defaultdict(list)
         for phone in timit_phones(sounds, spoken, espeak.sample_rate, table):
             phones[phone.word].append(phone.name)
-        for place, word in enumerate(words):
-            counts[word][tuple(phones[place])] += 1
+        for index, word in enumerate(words):
+            counts[word][tuple(phones[index])] += 1
     return [
         Pronunciation(word, None, round(count / counts[word].total(), 3), phones)
         for word in sorted(counts)

@@ -112,7 +112,9 @@ def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float],
     little silence, as before most voiced stops, the closure also takes the given share of the sound.  After a pause no
     closure is audible.
     """
-    start, end, word = sound.start, sound.end, sound.word
+    start = sound.start
+    end = sound.end
+    word = sound.word
     if parts[0][0] in CLOSURES:
         after_pause = not phones or phones[-1].name == PAUSE
         if after_pause or gap >= WHOLE_CLOSURE * rate:
@@ -141,10 +143,11 @@ def fix_short_phones(phones: list[Phone], rate: int) -> list[Phone]:
         if before and before.name == phone.name + "cl" and length < SHORTEST_RELEASE * rate:
             out[-1] = before._replace(end=phone.end)
             continue
-        wanted = int(SHORTEST_SONORANT * rate) if phone.name in SONORANTS else int(SHORTEST_GLOTTAL * rate)
-        if before and before.name in VOWELS and phone.name in SONORANTS | {"q"} and length < wanted:
-            start = phone.start - min(wanted - length, (before.end - before.start) // 3)
-            out[-1], phone = before._replace(end=start), phone._replace(start=start)
+        least = int(SHORTEST_SONORANT * rate) if phone.name in SONORANTS else int(SHORTEST_GLOTTAL * rate)
+        if before and before.name in VOWELS and phone.name in SONORANTS | {"q"} and length < least:
+            start = phone.start - min(least - length, (before.end - before.start) // 3)
+            out[-1] = before._replace(end=start)
+            phone = phone._replace(start=start)
         out.append(phone)
     return out
 
@@ -174,9 +177,11 @@ def context_variants(phones: list[Phone]) -> list[Phone]:
         elif (
             name == "m" and before == "ax" and last_of_word and len(out) > 1 and out[-2].name in ("z", "dh", "s", "th")
         ):
-            phone, name = phone._replace(start=out.pop().start), "em"
+            phone = phone._replace(start=out.pop().start)
+            name = "em"
         elif name == "n" and before == "ax" and last_of_word and len(out) > 1 and out[-2].name in ("k", "g"):
-            phone, name = phone._replace(start=out.pop().start), "eng"
+            phone = phone._replace(start=out.pop().start)
+            name = "eng"
         out.append(phone._replace(name=name))
     return out
 

@@ -19,12 +19,12 @@ def resample(samples: np.ndarray, ratio: float) -> np.ndarray:
     taps = interpolation_taps(float(ratio))
     half = taps.shape[1] // 2
     times = np.arange(int(np.ceil(len(samples) / ratio))) * ratio
-    whole = np.floor(times).astype(np.int64)
-    phase = np.rint((times - whole) * PHASES).astype(np.int64)
+    base = np.floor(times).astype(np.int64)
+    phase = np.rint((times - base) * PHASES).astype(np.int64)
     padded = np.zeros(len(samples) + 2 * half + 1, np.float32)
     padded[half - 1 : half - 1 + len(samples)] = samples
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half)
-    return np.einsum("nk,nk->n", windows[whole], taps[phase])
+    return np.einsum("nk,nk->n", windows[base], taps[phase])
 
 
 @functools.lru_cache(maxsize=8)

@@ -95,12 +95,13 @@ def plan_corpus(
     dialect_sentences = [("SA1", make_sentence(grammar, rng, "sa1")), ("SA2", make_sentence(grammar, rng, "sa2"))]
     names: set[str] = set()
     speakers: list[Speaker] = []
-    first_compact, diverse = FIRST_COMPACT, FIRST_DIVERSE
+    first_compact = FIRST_COMPACT
+    diverse = FIRST_DIVERSE
     for part, count in (("TRAIN", SIZES[size].train), ("TEST", SIZES[size].test)):
         compact = [make_sentence(grammar, rng) for _ in range(COMPACT_POOL[part])]
         for i in range(count):
             sex = "f" if i % 3 == 2 else "m"  # three in ten of TIMIT's speakers are women
-            own = [name for j, (name, s) in enumerate(v for v in shuffled if v[1] == sex) if speaks_in(part, j)]
+            available = [name for j, (name, s) in enumerate(v for v in shuffled if v[1] == sex) if speaks_in(part, j)]
             chosen = [(NUM_COMPACT * i + j) % len(compact) for j in range(NUM_COMPACT)]
             sentences = [*dialect_sentences, *((f"SX{first_compact + j}", compact[j]) for j in chosen)]
             sentences += [(f"SI{diverse + j}", make_sentence(grammar, rng)) for j in range(NUM_DIVERSE)]
@@ -111,7 +112,7 @@ def plan_corpus(
                     name=new_name(sex, names, rng),
                     part=part,
                     dialect=dialect,
-                    voice=("en-us-nyc+" if dialect == NEW_YORK else "en-us+") + own[(i // 3) % len(own)],
+                    voice=("en-us-nyc+" if dialect == NEW_YORK else "en-us+") + available[(i // 3) % len(available)],
                     rate=int(rng.integers(140, 205)),
                     pitch=int(rng.integers(35, 66)),
                     pitch_range=int(rng.integers(30, 71)),

@@ -34,7 +34,8 @@ LEVELS = (900.0, 2500.0)  # range of the RMS of an utterance on the 16-bit scale
 
 def main() -> None:
     task = json.load(sys.stdin)
-    espeak, table = ESpeak(), read_phone_table(DATA / "espeak-phones.txt")
+    espeak = ESpeak()
+    table = read_phone_table(DATA / "espeak-phones.txt")
     for values in task["speakers"]:
         speaker = Speaker.from_json(values)
         rng = np.random.default_rng(speaker.seed)

@@ -11,6 +11,7 @@ import pytest
 from acoustic.actions import CommonSettings, make_action
 from acoustic.actions.decode_pairs import edit_distance
 from acoustic.network.model_file import load_model
+from acoustic.nodes.base import SOCKET
 from readers.config.config import Config
 from readers.errors import ArgonautError
 
@@ -148,7 +149,7 @@ def test_any_number_of_pairs_side_by_side(here, parallel):
 def test_simple_networks_begin_with_states_of_the_same_name(here):
     here.run("trainEncoderDecoder", here.training(SIMPLE % 6, SIMPLE % 6, sgd="maxEpochs=1"))
     network = load_model("m/pair")
-    sockets = [node for node in network.nodes.values() if node.is_socket]
+    sockets = [node for node in network.nodes.values() if node.has(SOCKET)]
     assert [(node.name, node.operands[0].name) for node in sockets] == [("PastH1.pair", "encoder.H1")]
     assert network["PastH1"].settings["defaultHiddenActivity"] == 0
     assert [user.name for user in network.nodes.values() if network["PastH1"] in user.operands] == ["PastH1.begun"]
@@ -162,7 +163,7 @@ LSTM_DECODER = "[ rnnType=LSTM; layerSizes=5:4:6:5; lookupTableOrder=1; initValu
 def test_an_lstm_decoder_begins_with_the_states_of_an_lstm_encoder(here):
     here.run("trainEncoderDecoder", here.training(LSTM_ENCODER, LSTM_DECODER, sgd="maxEpochs=1"))
     network = load_model("m/pair")
-    pairs = [(node.name, node.operands[0].name) for node in network.nodes.values() if node.is_socket]
+    pairs = [(node.name, node.operands[0].name) for node in network.nodes.values() if node.has(SOCKET)]
     assert pairs == [("PastH2.pair", "encoder.H2"), ("PastC2.pair", "encoder.C2")]
     assert network["encoder.EncoderLookupTable"].type_name == "LookupTable"
     here.run("testEncoderDecoder", here.decoding(extra="outputNodeNames=outputs").replace("Out=[", "outputs=["))

@@ -60,7 +60,7 @@ def test_what_is_there_stays_until_it_is_to_be_made_anew(data):
     assert (data / "e.1").read_bytes() == before
     assert "3 examples in 1 archives" in run(data, "makeMode=false")[0]
     (data / "e.1").write_bytes(before[:-1])
-    with pytest.raises(FormatError, match=r"e\.1: .*cut short, make it again"):
+    with pytest.raises(FormatError, match=r"e\.1: .*expected a complete archive"):
         run(data)
 
 

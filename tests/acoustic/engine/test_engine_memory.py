@@ -57,7 +57,7 @@ def test_a_smaller_minibatch_uses_the_memory_of_the_larger():
     engine = Engine(network, [CE])
     engine.forward(data(90), training=True)
     engine.backward()
-    allocated, slab = engine.allocated(), engine._memory.slab(0)
+    allocated, slab = engine.allocated(), engine._memory.slabs[0]
     for num_frames in (90, 17, 90, 1, 64, 65, 66):
         engine.forward(data(num_frames), training=True)
         engine.backward()
@@ -65,7 +65,7 @@ def test_a_smaller_minibatch_uses_the_memory_of_the_larger():
         assert engine.value(CE)[0, 0] == expected[0]
         np.testing.assert_array_equal(engine.gradient("W0"), expected[1])
     assert engine.allocated() == allocated
-    assert engine._memory.slab(0) is slab
+    assert engine._memory.slabs[0] is slab
 
 
 def test_a_larger_minibatch_gets_larger_memory():

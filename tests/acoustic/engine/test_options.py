@@ -132,7 +132,7 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
         loops = [node for node in engine.graph.order if isinstance(node, Loop)]
         splits = [split for loop in loops if loop.compiled for split in loop.compiled._splits.values()]
         factors = [factor for split in splits for way in split.factors for factor in way]
-        passes = [listed.listed for split in splits for listed in (split.ahead, split.back)]
+        passes = [engine._program._forward, engine._program._backward]
         return {
             "noTables": any(has_tables(each) for each in passes),
             "noCompiledLoops": any(loop.compiled for loop in loops),
@@ -143,7 +143,7 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
         (engine, _), (images, _) = trained("sigmoid", options), trained("cnn", options)
         return {
             "noFusion": any(node.type_name == "ConvolutionPooling" for node in images.graph.order),
-            "noBufferSharing": engine.sharing,
+            "noBufferSharing": engine.options.buffer_sharing,
             "noTables": has_tables(engine._program._forward),
         }
 

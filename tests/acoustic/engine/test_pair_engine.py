@@ -202,9 +202,10 @@ def test_nothing_takes_the_place_of_a_gradient_that_waits():
     layout = lay_out(graph, ["K"], 12, criterion, sharing=True, split=False)
     key, slab = gradient_of("every"), layout.plan.slab
     position = next(k for k, step in enumerate(layout.backward) if step.node.name == "every")
-    begin, end = layout.start[key], len(layout.forward) + position
+    start = {lifetime.key: lifetime.start for lifetime in layout.lifetimes}
+    begin, end = start[key], len(layout.forward) + position
     assert end - begin > 3
-    assert [k for k in slab if slab[k] == slab[key] and begin < layout.start[k] <= end] == []
+    assert [k for k in slab if slab[k] == slab[key] and begin < start[k] <= end] == []
 
 
 def test_a_frozen_encoder_learns_nothing():

@@ -118,7 +118,6 @@ def test_every_way_of_execution_gives_the_same(seed):
     plain = Engine(network, [criterion], threads=1, options=EngineOptions.plain())
     expected = results(plain, matrices, criterion)
     ways = [{}, {"threads": 1}, {"threads": 2, "options": EngineOptions(fusion=False)}]
-    ways.append({"options": EngineOptions(branches=True)})
     for way in ways:
         engine = Engine(network, [criterion], **way)
         for found in (results(engine, matrices, criterion), results(engine, matrices, criterion)):

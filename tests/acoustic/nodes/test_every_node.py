@@ -15,7 +15,7 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
+from acoustic.nodes.base import DELAY, SOCKET, SUPERVISED, VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import node_class, registered_nodes
@@ -41,8 +41,13 @@ def computed_types():
 
     See test_loop_node.py, test_time_reverse.py, test_pair_engine.py and test_sequence_criterion.py.
     """
-    given = ("is_input", "is_stored", "is_delay", "along_sequences", "is_socket", "needs_supervision")
-    return {node.type_name for node in registered_nodes() if not any(getattr(node, one) for one in given)}
+    return {
+        node.type_name
+        for node in registered_nodes()
+        if not (
+            node.is_input or node.is_stored or node.along_sequences or node.properties & {DELAY, SOCKET, SUPERVISED}
+        )
+    }
 
 
 def test_every_registered_node_has_an_example():

@@ -11,7 +11,9 @@ from acoustic.recurrence import compiled_loop, work_split
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime import blas, tables
 from acoustic.runtime.engine_options import EngineOptions
+from acoustic.runtime.operations import Table
 from acoustic.runtime.products import multiply
+from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -146,7 +148,8 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
         node.value *= np.float32(0.7)
         node.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(work_split.Listed, "run", interrupt)
+        patch.setattr(Table, "run", interrupt)
+        patch.setattr(ThreadTeam, "play", interrupt)
         with pytest.raises(KeyboardInterrupt):
             results(compiled, network, (9,) * 8)
     for one, other in zip(results(compiled, network, (9,) * 8), results(reference, network, (9,) * 8), strict=True):
@@ -198,9 +201,9 @@ def interrupt(*arguments):
 def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     engine, network = recurrent("float", "Plus", ("h", "u"))
     results(engine, network, (9, 3))
-    memory = loop_of(engine).compiled.values.base
+    memory = loop_of(engine).compiled.memory[0]
     results(engine, network, (4, 2))
-    assert loop_of(engine).compiled.values.base is memory
+    assert loop_of(engine).compiled.memory[0] is memory
 
 
 @pytest.mark.slow

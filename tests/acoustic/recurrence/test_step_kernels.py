@@ -9,7 +9,6 @@ from acoustic.recurrence import codes, step_kernels
 from acoustic.recurrence.step_kernels import LoopTables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime import blas, memory
-from acoustic.runtime.operations import Emitter
 
 ROWS = 3
 CODES = range(8)
@@ -212,14 +211,11 @@ def test_factors_multiply(transposed, in_panels, keep):
     rng, (rows, cols) = np.random.default_rng(8), (70, 33)
     factor, (address, wide) = Factor(transposed, in_panels), blas.general_function()
     parameter = np.asfortranarray(matrix(rng, rows, cols))
-    for version in (None, None, 1, 2, 2):
+    for version in (1, 2, 3, 3):
         values = matrix(rng, 6, rows + cols)
-        parameter *= 2 - version // 2 if version else 3
-        if factor.is_due(parameter, version):
-            emitter = Emitter(None)
-            factor.take(parameter, emitter)
-            for operation in emitter.operations:
-                operation.run()
+        if version != factor.version:
+            parameter *= 2
+        factor.renew(parameter, version)
         a = parameter.T if transposed else parameter
         k = a.shape[1]
         product = np.array([factor.address, factor.how, factor.distance, *a.shape, 0, k, keep])

@@ -306,7 +306,7 @@ def test_an_operation_that_fails_ends_the_pass():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_no_phase_begins_before_all_have_ended_the_one_before(compiled):
-    """Each of two threads copies what the other one has, with Python in between or not."""
+    """Each of two threads copies what the other one has, with Python in between or not, or the caller does so alone."""
     team, x = ThreadTeam(2), [np.zeros((50, 20), np.float32, order="F") for _ in range(2)]
     y, z = ([np.zeros_like(x[0]) for _ in range(2)] for _ in range(2))
     for python in (False, True):
@@ -323,6 +323,7 @@ def test_no_phase_begins_before_all_have_ended_the_one_before(compiled):
         listed = Pass(team, [[[]], *phases], compiled)
         for number in range(10):
             x[0][...], x[1][...] = number, -number
+            team._alone_until = np.inf if number % 3 == 2 else 0.0
             listed.run()
             assert (z[0] == number).all()
             assert (z[1] == -number).all()

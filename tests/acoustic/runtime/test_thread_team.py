@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -27,37 +28,118 @@ def test_every_worker_works_once_in_a_thread_of_its_own(size):
     assert (0, threading.get_ident()) in seen
 
 
-def test_the_caller_works_alone_for_a_while_after_others_were_late(monkeypatch):
-    monkeypatch.setattr(thread_team, "PAUSES", (60.0, 60.0))
-    team, me = ThreadTeam(2), threading.get_ident()
+def threads_of(team: ThreadTeam) -> list[int]:
+    """The threads that a work of the team runs in."""
+    seen = {}
+    team.run(lambda worker: seen.update({worker: threading.get_ident()}))
+    return [seen[worker] for worker in sorted(seen)]
 
-    def threads_of() -> list[int]:
-        seen = {}
-        team.run(lambda worker: seen.update({worker: threading.get_ident()}))
-        return [seen[worker] for worker in sorted(seen)]
 
-    assert threads_of()[1] != me
-    monkeypatch.setattr(thread_team, "LATE", -np.inf)  # as if other processes had the processor
-    assert threads_of()[1] != me
-    assert threads_of() == [me, me]
-    with team.hold() as count:  # its workers may meet: each needs a thread
-        assert count == 2
-        assert threads_of()[1] != me
-    team._alone_until = 0.0
+class LateLock:
+    """A lock that a thread gets late, as if other processes had its processor."""
+
+    def __init__(self, lock):
+        self._lock = lock
+        self.locked, self.release = lock.locked, lock.release
+
+    def acquire(self):
+        self._lock.acquire()
+        time.sleep(0.2)
+
+
+@contextmanager
+def late_thread(team, monkeypatch):
+    """Within it, thread 1 is late for its next work, and the caller rests for a minute after such work."""
+    from acoustic.runtime import thread_sync
+
+    monkeypatch.setattr(thread_team, "REST", 1000)
+    monkeypatch.setattr(thread_team, "LONGEST_REST", 60.0)
+    fall_asleep(team)
+    punctual = team._given[1]
+    team._given[1] = LateLock(punctual)
+    team.flags[thread_sync.slot(1) + thread_sync.ASLEEP] = 0
+    punctual.release()  # it goes to sleep once more, at the other lock
+    fall_asleep(team)
+    monkeypatch.setattr(thread_team, "LATE", 0.01)
+    yield
+    team._given[1] = punctual
     monkeypatch.setattr(thread_team, "LATE", np.inf)
-    assert threads_of()[1] != me
 
 
-def test_pauses_double_up_to_the_longest_and_calm_down(monkeypatch):
+def test_the_caller_works_alone_for_a_while_after_another_thread_was_late(monkeypatch):
+    team, me = ThreadTeam(2), threading.get_ident()
+    assert threads_of(team)[1] != me
+    with late_thread(team, monkeypatch):
+        assert threads_of(team)[1] != me
+    for _ in range(3):
+        assert threads_of(team) == [me, me]
+    with team.hold() as count:
+        assert count == 2  # the work is divided in the same way
+        assert threads_of(team) == [me, me]
+    team._alone_until = 0.0
+    assert threads_of(team)[1] != me
+
+
+@compiled
+def test_the_caller_makes_all_calls_for_a_while_after_another_thread_was_late(monkeypatch):
+    """In turn each worker copies what the other one has."""
+    from acoustic.runtime import thread_sync
+
+    team, rows, in_threads = ThreadTeam(2), np.zeros((3, 1000), np.float32), []
+
+    def work(calls, worker, meet):
+        for number in range(2):
+            if number == worker:
+                calls.call(copy, rows[worker], rows[worker + 1])
+            meet()
+
+    def play():
+        rows[0], rows[1:] = rows[0] + 1, -1
+        in_threads.append(False)
+        with team.hold():
+            team.play(tables, alone)
+        np.testing.assert_array_equal(rows[2], rows[0])
+
+    def play_all(*arguments):
+        in_threads[-1] = True
+        return original(*arguments)
+
+    tables = written(team, 2, work)
+    (alone,) = written(team, 1, lambda calls, worker, meet: [work(calls, each, lambda: None) for each in range(2)])
+    original = thread_sync.play_all
+    monkeypatch.setattr(thread_sync, "play_all", play_all)
+    with late_thread(team, monkeypatch):
+        play()
+        play()
+        play()
+    team._alone_until = 0.0
+    play()
+    assert in_threads == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("count", "works", "rest"),  # a work: seconds that it took, and those in which the caller waited
+    [
+        (2, [(0.3, 0.2)], 1.0),  # alone it would have taken 0.2
+        (2, [(0.3, 0.1)], 0.0),
+        (3, [(0.3, 0.2)], 0.0),  # alone it would have taken 0.3
+        (3, [(0.3, 0.25)], 1.5),
+        (2, [(0.0030, 0.0018)] * 2, 0.012),  # small losses add up
+        (2, [(0.0030, 0.0016), (0.3, 0.1), (0.0030, 0.0016)], 0.0),
+        (2, [(9.0, 9.0)], 2.0),
+    ],
+)
+def test_the_caller_rests_ten_times_as_long_as_it_has_lost(monkeypatch, count, works, rest):
     monkeypatch.setattr(thread_team, "LATE", 0.001)
-    team, pauses = ThreadTeam(2), []
-    for waited in (1.0, 1.0, 1.0, 0.1, *(9.0,) * 9):
-        team._note_delay(0.2, waited)
-        pauses.append(team._pause)
-    shortest, longest = thread_team.PAUSES
-    assert pauses[:3] == [shortest, 2 * shortest, 4 * shortest]
-    assert pauses[3] == pytest.approx(4 * shortest * thread_team.CALMING)
-    assert pauses[-1] == longest
+    monkeypatch.setattr(thread_team, "LONGEST_REST", 2.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: 100.0)
+    team = ThreadTeam(count)
+    team.run(lambda worker: None)
+    team._lost = team._alone_until = 0.0
+    for elapsed, waited in works:
+        team._waited[0] = round(waited * 1e9)
+        team._note_delay(elapsed, count)
+    assert max(team._alone_until - 100.0, 0.0) == pytest.approx(rest)
 
 
 def test_only_as_many_as_asked():

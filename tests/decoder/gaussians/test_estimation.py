@@ -20,7 +20,8 @@ from decoder.gaussians.statistics import (
     targets,
 )
 from decoder.gaussians.transitions import Transitions
-from features.gaussians import LEAST_FRAMES, read_features
+from readers.htk.parameter_file import read_features
+from readers.tables.passes import LEAST_FRAMES
 from tests.decoder.gaussians.reference import DICTIONARY, all_paths, component_logs, log_sum, make_corpus, topology
 
 FLOOR = np.full(2, 0.01)

@@ -43,7 +43,7 @@ def training(directory: Path) -> IvectorTraining:
 def state(path: Path, rng: random.Random) -> None:
     job, found = training(path.parent), None
     for _ in range(rng.choice((1, 3, 4))):
-        found = job.next_pass(found or job.begin())
+        found = job.next_pass(found)
     job.store(found, path)
 
 
@@ -51,7 +51,7 @@ def use_state(path: Path) -> None:
     job = training(path.parent)
     found = job.restore(path, lambda line: None)
     with np.errstate(all="ignore"):
-        if len(found.history) < len(OPTIONS.schedule):
+        if found is None or len(found.history) < len(OPTIONS.schedule):
             job.next_pass(found)
 
 

@@ -44,7 +44,7 @@ def changed(content: bytes, rng: random.Random, kind: str = KIND) -> bytes:
                     if (array := arrays[rng.choice(list(arrays))]).size:
                         array.reshape(-1)[rng.randrange(array.size)] = rng.choice([-2, -1, 0, 1, 2, 5, 127])
                     archive.add(name, arrays, metadata)
-        except (ArgonautError, ValueError, LookupError, TypeError):  # damaged before
+        except (ArgonautError, ValueError, LookupError, TypeError, OverflowError):  # damaged before
             return content
         return new.read_bytes()
 

@@ -21,7 +21,7 @@ from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.parallel.job import load_output
 from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.update import Updater
-from decoder.gaussians.adaptation.adaptation import Adaptation
+from decoder.gaussians.adaptation.adaptation import FORMAT, VERSION, Adaptation
 from decoder.gaussians.adaptation.shards import Projection, transformed
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
@@ -274,12 +274,14 @@ def adaptation(path: Path, rng: random.Random) -> None:
     prior = np.zeros((dim, dim + 1, dim + 1) if transforms else (0, 0, 0))
     history = ({"pass": 1, "kind": "lda", "failures": [["u", "short"]]},)
     found = Adaptation(projection, models, models, transforms, {"s0": 7.0}, prior, history, True)
-    found.save(path, {"settings": "x"})
+    arrays, metadata = found.parts()
+    described = {"format": FORMAT, "version": VERSION, "inputs": {"settings": "x"}, "history": list(history)}
+    save_tensors(path, arrays, described | metadata)
 
 
 def use_adaptation(path: Path) -> None:
     """Transform a few frames, and score them."""
-    found, _ = Adaptation.load(path)
+    found = Adaptation.load(path)
     frames = found.projection.apply(np.ones((found.projection.dim, 3), np.float32))
     for transform in found.transforms.values():
         found.models.scores(transformed(frames, transform).T, np.zeros(1, np.int32))

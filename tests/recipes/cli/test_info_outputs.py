@@ -21,7 +21,8 @@ from readers.results.nbest import Hypothesis, write_nbest
 from readers.results.timed_words import Word
 from readers.tables import hmm_tables
 from recipes.cli.main import main
-from recipes.file_kinds import describe_file, detection
+from recipes.file_kinds import describe_file
+from recipes.file_kinds.text_kinds import Text, text_kind
 from recipes.pictures.confusions import draw_confusions
 from recipes.stages import Stage, run_stages
 from tests.decoder.lattices.small_lattices import random_lattice
@@ -253,7 +254,7 @@ def test_texts_that_only_begin_like_a_kind_are_not_of_it(tmp_path, kind, text, e
     """The kind alone: a function that describes a wrong one would raise FormatError, too."""
     (tmp_path / "a").write_text(text)
     try:
-        found = detection._text_kind(str(tmp_path / "a"))[0]
+        found = text_kind(Text(str(tmp_path / "a")))
     except FormatError:
         found = None
     assert (found == kind) is expected

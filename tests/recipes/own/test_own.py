@@ -138,11 +138,15 @@ def test_the_lines_of_commands_give_the_same_options(printed, place, monkeypatch
 def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished)
     (finished / "text").write_text("ab ba ab\nba\n")
-    assert main([*RECIPE, "--text", "text", "--to", "lm"]) == 0
+    assert main([*RECIPE, "--text", "text", "--text-words", "1", "--to", "lm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     done = [line.split()[2].rstrip(":") for line in lines if line.endswith(": done before")]
     assert done == ["import"]
     assert "<UNK>" in (finished / "exp/lm/trained.arpa").read_text()
+    weights = [line.split("--weights ")[1].split()[0] for line in lines if "--weights " in line]
+    assert len(weights) == 2
+    assert len(set(weights)) == 1
+    assert sum(map(float, weights[0].split(","))) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from numba import config as numba_config
 
 from acoustic.engine.engine import Engine
-from acoustic.engine.execution.steps import Lister
+from acoustic.engine.execution.program import Program
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.products import Times
@@ -146,7 +146,7 @@ def test_a_list_that_was_interrupted_is_made_again(way, monkeypatch):
         engine.forward(matrices, training=True)
         if way == "backward" and engine is interrupted:
             with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-                patch.setattr(Lister, "operations", interrupt)
+                patch.setattr(Program, "listed", interrupt)
                 engine.backward()
             engine.forward(matrices, training=True)
         engine.backward()
@@ -161,7 +161,7 @@ def test_a_list_that_was_interrupted_is_made_again(way, monkeypatch):
     network["W"].value = np.asfortranarray(-network["W"].value)
     if way == "forward":
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(Lister, "operations", interrupt)
+            patch.setattr(Program, "listed", interrupt)
             interrupted.forward(matrices, training=True)
     np.testing.assert_array_equal(gradient(interrupted), gradient(other))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
-from acoustic.engine.execution import gradient_sink
+from acoustic.engine.execution import backward
 from acoustic.engine.execution.gradient_sink import RealFrames
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
@@ -333,7 +333,7 @@ def test_factors_without_gaps_do_not_outlive_the_pass(monkeypatch):
         copies.append(weakref.ref(copy))
         return copy
 
-    monkeypatch.setattr(gradient_sink, "taken", taken)
+    monkeypatch.setattr(backward, "taken", taken)
     net = Network("float", seed=1)
     net.add("Input", "x", rows=7)
     net.add("Input", "y", rows=5)
