@@ -35,23 +35,17 @@ class ScoredLinks:
     lattice: Lattice
 
     @cached_property
-    def in_order(self) -> np.ndarray:
-        """(L,) the links, each after all links that enter its start node."""
-        place = np.empty(self.lattice.num_nodes, np.int64)
-        place[self.lattice.order] = np.arange(self.lattice.num_nodes)
-        return np.argsort(place[self.lattice.start], kind="stable")
-
-    @cached_property
     def possible(self) -> np.ndarray:
         """(L,) bool, the links on paths from start to end of a probability above zero.  Raises GraphError for none."""
         finite = np.isfinite(self.total)
-        order = self.in_order[finite[self.in_order]].tolist()
+        order = self.lattice.in_order[finite[self.lattice.in_order]].tolist()
         start, end = self.lattice.start.tolist(), self.lattice.end.tolist()
-        reached, leads_on = {self.first}, {self.last}
+        reached = {self.first}
+        leads_on = {self.last}
         reached.update(end[link] for link in order if start[link] in reached)
         leads_on.update(start[link] for link in reversed(order) if end[link] in leads_on)
         if self.last not in reached:
-            raise self.no_path()
+            raise self.lattice.no_path()
         return finite & [a in reached and b in leads_on for a, b in zip(start, end)]
 
     @cached_property
@@ -61,14 +55,11 @@ class ScoredLinks:
         marked = lattice.bears({SENT_START})
         if not marked.any():
             return marked
-        said, speaks = np.zeros(lattice.num_nodes, bool), ~lattice.bears(STARTS)
-        for link in self.in_order.tolist():
+        said = np.zeros(lattice.num_nodes, bool)
+        speaks = ~lattice.bears(STARTS)
+        for link in self.lattice.in_order.tolist():
             said[lattice.end[link]] |= said[lattice.start[link]] or speaks[link]
         return marked & (said | (lattice.time > lattice.time[self.first]))[lattice.start]
-
-    def no_path(self) -> GraphError:
-        """The error for a lattice without a path."""
-        return GraphError(f"{self.lattice.where}: no path from start to end; expected one")
 
 
 def weigh(lattice: Lattice) -> ScoredLinks:

@@ -31,7 +31,7 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
 def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int]]]:
     """`nbest`, with the links of each best path."""
     links = weigh(lattice)
-    remaining = _best_to_end(lattice, links)
+    _, remaining = lattice.best_scores(links.total)
     scale = lattice.lm_scale
     hypotheses: list[tuple[Hypothesis, list[int]]] = []
     finished: set[tuple[int, tuple[str, ...]]] = set()
@@ -76,15 +76,3 @@ def _bounds(path: list[int], links: ScoredLinks) -> tuple[int, ...]:
             bounds.append(count)
         count += links.lattice.word[link] not in SENTENCE_MARKS
     return tuple(bounds)
-
-
-def _best_to_end(lattice: Lattice, links: ScoredLinks) -> np.ndarray:
-    """(N,) the best score from each node to the end, -inf where there is no path."""
-    best = np.full(lattice.num_nodes, -np.inf)
-    best[links.last] = 0.0
-    for node in reversed(lattice.order):
-        for link in lattice.leaving[node]:
-            best[node] = max(best[node], links.total[link] + best[lattice.end[link]])
-    if not np.isfinite(best[links.first]):
-        raise links.no_path()
-    return best

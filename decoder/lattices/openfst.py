@@ -4,17 +4,17 @@ The cost of a path is minus its score, with all scales and the word penalty.  Li
 start is state 0, and the states are in topological order.
 """
 
-import tempfile
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from decoder.graph.openfst import ArcArrays, to_openfst
 from decoder.lattices.links import weigh
 from readers.common.files import atomic_write
 from readers.errors import GraphError
 from readers.language.att import EPSILON, Acceptor
+from readers.language.openfst import vector_fst
 from readers.results.lattice import NULL_WORD, Lattice
 
 
@@ -25,7 +25,7 @@ def lattice_acceptor(lattice: Lattice) -> Acceptor:
     lattice with a loop, with more than one start or end, and for scores that are not numbers.
     """
     links = weigh(lattice)
-    order = links.in_order[links.possible[links.in_order]]
+    order = lattice.in_order[links.possible[lattice.in_order]]
     used = np.zeros(lattice.num_nodes, bool)
     used[[*lattice.start[order], links.last]] = True
     number = np.empty(lattice.num_nodes, np.int32)
@@ -59,12 +59,11 @@ def write_binary(path: str | Path, acceptor: Acceptor, words: Mapping[str, int])
     check_words(acceptor, words, str(path))
     final = np.full(acceptor.num_states, np.inf, np.float32)
     final[acceptor.final] = acceptor.final_cost
+    leaving: list[list[bytes]] = [[] for _ in range(acceptor.num_states)]
     label = np.array([words[word] for word in acceptor.symbols], np.int32)[acceptor.label]
-    fst = to_openfst(ArcArrays(acceptor.source, acceptor.target, label, acceptor.cost, final, acceptor.start))
-    with tempfile.TemporaryDirectory() as directory:
-        written = Path(directory) / "lattice.fst"
-        if not fst.write(str(written)):
-            raise GraphError(f"{path}: OpenFst could not write {written}; expected room in the temporary directory")
-        data = written.read_bytes()
+    columns = (acceptor.source, label, acceptor.cost, acceptor.target)
+    for source, number, cost, target in zip(*(column.tolist() for column in columns)):
+        leaving[source].append(struct.pack("<iifi", number, number, cost, target))
+    finals = [struct.pack("<f", cost) for cost in final.tolist()]
     with atomic_write(path) as file:
-        file.write(data)
+        file.write(vector_fst(b"standard", finals, leaving, acceptor.start))

@@ -26,13 +26,12 @@ from readers.common.files import atomic_write
 from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
 from readers.language.att import EPSILON
+from readers.language.openfst import BEGIN, VERSION, vector_fst
 from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
 PERIOD = 0.01  # seconds of a frame
-_BEGIN = struct.pack("<ii6s", 2125659606, 6, b"vector")  # of every automaton that OpenFst writes for Kaldi
 _ARC_TYPES = {True: b"compactlattice44", False: b"lattice4"}  # by whether the lattice is compact
-_VERSION, _PROPERTIES = 2, 3  # expanded and mutable; OpenFst computes the others when needed
 
 
 class Arc(NamedTuple):
@@ -102,13 +101,13 @@ def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: f
     for node in lattice.order:
         for link in lattice.leaving[node]:
             frames[end[link]] = frames[node] + len(transitions[link])
-    return replace(lattice, time=frames * period)
+    return replace(lattice, time=(frames * period).astype(np.float64))
 
 
 def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
     """Yield the utterances of an archive with the arcs of their lattices.  Raises FormatError."""
     raw = read_bytes(path)
-    if not raw.startswith(_BEGIN[:4], raw.find(b" ") + 1):
+    if not raw.startswith(BEGIN[:4], raw.find(b" ") + 1):
         yield from _text_arcs(path)
         return
     position = 0
@@ -175,11 +174,11 @@ def _binary_arcs(raw: bytes, position: int) -> tuple[list[Arc], int]:
         graph, acoustic = take("ff")
         return graph, acoustic, take(f"{take('i')[0]}i") if is_compact else ()
 
-    begin, size = take(f"{len(_BEGIN)}si")
+    begin, size = take(f"{len(BEGIN)}si")
     (arc_type,) = take(f"{size}s")
     version, flags, _, _, num_nodes, _ = take("iiQqqq")
     is_compact = arc_type == _ARC_TYPES[True]
-    if begin != _BEGIN or arc_type not in _ARC_TYPES.values() or (version, flags) != (_VERSION, 0):
+    if begin != BEGIN or arc_type not in _ARC_TYPES.values() or (version, flags) != (VERSION, 0):
         raise ValueError
     arcs: list[Arc] = []
     for node in range(num_nodes):
@@ -242,7 +241,7 @@ def _arcs_of(name: str, lattice: Lattice, words: Mapping[str, int], period: floa
     graph = -lattice.lm_scale * lattice.lm - lattice.word_penalty * has_word
     word_numbers = np.array([words.get(word, 0) for word in lattice.words], np.int64)[lattice.label]
     columns = numbers[lattice.start], numbers[lattice.end], word_numbers, graph, -lattice.acoustic
-    transitions = [()] * lattice.num_links
+    transitions: list[tuple[int, ...]] = [()] * lattice.num_links
     if all(map(is_count, lattice.segments.names)):
         transitions = [_transitions(row, period) for row in lattice.segments.rows()]
     arcs = map(Arc, *(column.tolist() for column in columns), transitions)
@@ -283,16 +282,14 @@ def _binary_form(name: str, arcs: Sequence[Arc], compact: bool) -> bytes:
     num_nodes = 1 + max(max(arc.start, arc.end) for arc in arcs)
     leaving: list[list[bytes]] = [[] for _ in range(num_nodes)]
     finals = [weight(np.inf, np.inf, ())] * num_nodes
-    for start, end, word, *costs, transitions in arcs:
+    for start, end, word, graph, acoustic, transitions in arcs:
+        costs = weight(graph, acoustic, transitions)
         if end < 0:
-            finals[start] = weight(*costs, transitions)
+            finals[start] = costs
         else:
-            labels = word if compact else (transitions or (0,))[0], word
-            leaving[start].append(struct.pack("<ii", *labels) + weight(*costs, transitions) + struct.pack("<i", end))
-    arc_type = _ARC_TYPES[compact]
-    sizes = struct.pack("<iiQqqq", _VERSION, 0, _PROPERTIES, 0, num_nodes, sum(map(len, leaving)))
-    nodes = (final + struct.pack("<q", len(arcs)) + b"".join(arcs) for final, arcs in zip(finals, leaving))
-    return name.encode() + b" " + _BEGIN + struct.pack("<i", len(arc_type)) + arc_type + sizes + b"".join(nodes)
+            labels = struct.pack("<ii", word if compact else (*transitions, 0)[0], word)
+            leaving[start].append(labels + costs + struct.pack("<i", end))
+    return name.encode() + b" " + vector_fst(_ARC_TYPES[compact], finals, leaving)
 
 
 def check_kaldi_lattice(name: str, lattice: Lattice) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 `readers.htk.slf` and `readers.kaldi.lattice` read and write it; all algorithms on lattices work on it.
 """
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,14 +53,17 @@ class Segments:
         """Join the segments of each link."""
         rows = list(rows)
         segments = [segment for row in rows for segment in row]
-        label, names = numbered([name for name, *_ in segments])
-        seconds, score = np.array([values for _, *values in segments], np.float64).reshape(-1, 2).T  # None becomes NaN
+        label, names = numbered([row[0] for row in segments])
+        seconds, score = (np.array([row[i] for row in segments], np.float64) for i in (1, 2))  # None becomes NaN
         return cls(np.cumsum([0, *map(len, rows)]), label, seconds, score, names)
 
     def rows(self) -> list[tuple[Segment, ...]]:
         """Return the segments of each link."""
-        columns = (np.where(np.isnan(values), None, values) for values in (self.seconds, self.score))
-        segments = list(zip((self.names[label] for label in self.label.tolist()), *(c.tolist() for c in columns)))
+        labels = [self.names[label] for label in self.label.tolist()]
+        seconds, score = (
+            [None if math.isnan(value) else value for value in values.tolist()] for values in (self.seconds, self.score)
+        )
+        segments = list(zip(labels, seconds, score))
         return [tuple(segments[first:end]) for first, end in pairwise(self.first.tolist())]
 
     def of_links(self, links: npt.NDArray[np.integer]) -> "Segments":
@@ -132,10 +136,11 @@ class Lattice:
     ) -> Self:
         """Make a lattice from the word of each link and, in `others`, further fields, by default without variants."""
         label, words = numbered(word)
-        others = {"variant": np.zeros(len(word), np.int32), "segments": Segments.of_rows([()] * len(word))} | others
+        fields: dict[str, Any] = {"variant": np.zeros(len(word), np.int32)}
+        fields |= {"segments": Segments.of_rows([()] * len(word)), **others}
         scores = np.asarray(acoustic, np.float64), np.asarray(lm, np.float64)
         nodes = np.asarray(start, np.int32), np.asarray(end, np.int32)
-        return cls(np.asarray(time, np.float64), *nodes, label, words, *scores, **others)
+        return cls(np.asarray(time, np.float64), *nodes, label, words, *scores, **fields)
 
     @property
     def where(self) -> str:
@@ -192,3 +197,44 @@ class Lattice:
         if len(order) != self.num_nodes:
             raise GraphError(f"{self.where}: has a loop; expected none")
         return order
+
+    @cached_property
+    def in_order(self) -> npt.NDArray[np.int64]:
+        """(L,) the links, each after all links that enter its start node."""
+        position = np.empty(self.num_nodes, np.int64)
+        position[self.order] = np.arange(self.num_nodes)
+        return np.argsort(position[self.start], kind="stable")
+
+    def best_scores(self, score: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the best scores of paths from the start to each node, and from each node to the end, (N,) each.
+
+        score (L,): of the links.  Raises GraphError if no path has a score above minus infinity.
+        """
+        forward, backward = np.full((2, self.num_nodes), -np.inf).tolist()
+        forward[self.ends[0]] = backward[self.ends[1]] = 0.0
+        links = list(zip(*(column[self.in_order].tolist() for column in (self.start, self.end, score))))
+        for start, end, value in links:
+            forward[end] = max(forward[end], forward[start] + value)
+        for start, end, value in reversed(links):
+            backward[start] = max(backward[start], value + backward[end])
+        if not np.isfinite(forward[self.ends[1]]):
+            raise self.no_path()
+        return np.array(forward), np.array(backward)
+
+    def best_path(self, score: npt.NDArray[np.float64]) -> list[int]:
+        """Return the links of the best path; of equal ones, that whose links come first.  See `best_scores`."""
+        forward, _ = self.best_scores(score)
+        entering = {}
+        for link in self.in_order[::-1].tolist():
+            if forward[self.start[link]] + score[link] == forward[self.end[link]]:
+                entering[int(self.end[link])] = link
+        path = []
+        node = self.ends[1]
+        while node != self.ends[0]:
+            path.append(entering[node])
+            node = int(self.start[path[-1]])
+        return path[::-1]
+
+    def no_path(self) -> GraphError:
+        """The error for a lattice without a path."""
+        return GraphError(f"{self.where}: no path from start to end; expected one")

@@ -13,7 +13,7 @@ prints the error rate of the path with the fewest errors in each lattice.
   argonaut lattice determinise --lattices exp/an4/decode/flat/lattices/test.index --prefix det
 writes det1.lat, ... and det.index: lattices in which each word sequence occurs once;
   argonaut lattice kaldi --lattices det.index -o lattices.txt --words words.txt
-writes lattices in Kaldi's text format;
+writes lattices in Kaldi's text format, with --binary in its binary format;
   argonaut lattice openfst --lattices det.index --prefix fst/test --words words.txt
 writes word acceptors for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary
 fst/test1.fst, ...
@@ -112,7 +112,7 @@ ACTIONS = (
     ("consensus", jobs.ConsensusOptions, run_consensus, "write consensus networks (sausages)"),
     ("oracle", jobs.OracleOptions, run_oracle, "print the lowest error rate that the lattices allow"),
     ("determinise", jobs.DeterminiseOptions, run_determinise, "write lattices in which each word sequence occurs once"),
-    ("kaldi", jobs.KaldiOptions, run_kaldi, "write lattices in Kaldi's text format"),
+    ("kaldi", jobs.KaldiOptions, run_kaldi, "write lattices in Kaldi's format, text or binary"),
     ("openfst", jobs.OpenFstOptions, run_openfst, "write word acceptors for OpenFst"),
     ("rescore", jobs.RescoreOptions, run_rescore, "replace the language model scores by those of another n-gram"),
     ("combine", jobs.CombineOptions, run_combine, "join the lattices of several systems"),

@@ -57,15 +57,19 @@ class Printer:
 
     def __call__(self, file: "TranscribedFile") -> None:
         """Print a transcript, unless it has been written."""
-        from decoder.recognizer.jobs.transcript_files import FORMATS, write_transcript
+        from decoder.recognizer.jobs.transcript_files import FORMATS, transcript_lines
 
         form = self.options.format
         if self.options.output is not None:
             return
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / f"transcript.{FORMATS[form]}"
-            write_transcript(path, form, file.recording, file.transcript, self.options.nbest)
-            text = path.read_text(encoding="utf-8")
+        lines = transcript_lines(form, file.recording, file.transcript, self.options.nbest)
+        if lines is None:
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory) / f"transcript.{FORMATS[form]}"
+                file.transcript.save(path, file.recording.name)
+                text = path.read_text(encoding="utf-8")
+        else:
+            text = "".join(f"{line}\n" for line in lines)
         if form == "mlf" and self.has_begun:
             text = text.partition("\n")[2]  # the header stands once
         if form == "text" and file.num_files > 1:

@@ -98,6 +98,8 @@ def _usage(transcript: Transcript) -> dict[str, Any]:
 
 def written(form: str, transcript: Transcript, name: str) -> str:
     """Return what `argonaut transcribe --format FORM` writes for a recording of this name."""
+    if form == "text":
+        return f"{transcript.text}\n"
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"transcript.{EXTENSIONS[form]}"
         transcript.save(path, name)

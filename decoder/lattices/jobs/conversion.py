@@ -34,7 +34,7 @@ class KaldiResult(LatticeResult):
 
 
 def write_kaldi(options: KaldiOptions, *, progress: Progress = silent) -> KaldiResult:
-    """Write lattices in Kaldi's text format.
+    """Write lattices in Kaldi's format.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def write_kaldi(options: KaldiOptions, *, progress: Progress = silent) -> KaldiR
     if not lattices:
         return KaldiResult(report, (), ())
     words = _numbered_words(options.words, (word for lattice in lattices.values() for word in lattice.word))
-    write_kaldi_lattices(options.output, lattices.items(), words)
+    write_kaldi_lattices(options.output, lattices.items(), words, binary=options.binary, compact=not options.plain)
     scales = {lattice.acoustic_scale for lattice in lattices.values()}
     return KaldiResult(report, (options.output,), tuple(sorted(scales)))
 

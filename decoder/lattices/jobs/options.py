@@ -120,10 +120,12 @@ class CombineOptions(WrittenLattices):
 
 @dataclass(frozen=True, kw_only=True)
 class KaldiOptions(LatticeFiles):
-    """Options of lattices in Kaldi's text format."""
+    """Options of lattices in Kaldi's format."""
 
     words: Path = option(help="symbol table words.txt: read if present, else written")
     output: Path = option(help="output file", flag="-o --output")
+    binary: bool = option(False, "write the binary form, not text")
+    plain: bool = option(False, "write lattices that are not compact")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from readers.errors import ConfigError
 MAX_NBEST = 10_000
 LIVE = WITH_ALTERNATIVES = ("text", "json")  # formats
 JOINED = ("text", "json", "ctm", "mlf")  # several recordings can be printed one after the other
+CONFIDENT = ("json", "ctm", "slf")  # contain confidences or the lattice itself
 NAMED = ("ctm", "mlf")  # contain the name of the recording, by which its words are found
 
 
@@ -65,6 +66,11 @@ class TranscribeOptions(Options):
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
     hotwords: GuessedHotwordOptions = group(GuessedHotwordOptions)
     reading: AudioFileOptions = group(AudioFileOptions, heading="audio")
+
+    @property
+    def needs_lattice(self) -> bool:
+        """Whether the output contains confidences, alternatives or lattices."""
+        return self.nbest > 1 or self.format in CONFIDENT
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,15 +14,22 @@ FORMATS = {
 }  # fmt: skip
 
 
+def transcript_lines(form: str, recording: RecordingFile, transcript: Transcript, nbest: int = 1) -> list[str] | None:
+    """Return the lines of a transcript as text or JSON, with so many alternatives; None for other formats."""
+    if form == "text":
+        return transcript.alternatives(nbest) if nbest > 1 else [transcript.text]
+    if form == "json":
+        return [json.dumps({"file": recording.path} | transcript.as_dict(nbest), ensure_ascii=False)]
+    return None
+
+
 def write_transcript(file: Path, form: str, recording: RecordingFile, transcript: Transcript, nbest: int = 1) -> None:
     """Write the transcript of one recording to a file with the extension of the format.
 
     nbest: number of alternatives, in text and JSON.  Raises ConfigError for a lattice that does not exist.
     """
-    if form == "json":
-        content = {"file": recording.path} | transcript.as_dict(nbest)
-        write_lines(file, [json.dumps(content, ensure_ascii=False)])
-    elif form == "text" and nbest > 1:
-        write_lines(file, transcript.alternatives(nbest))
-    else:
+    lines = transcript_lines(form, recording, transcript, nbest)
+    if lines is None:
         transcript.save(file, recording.name)
+    else:
+        write_lines(file, lines)

@@ -124,6 +124,8 @@ def open_recognizer(options: TranscribeOptions, log: Log = silent) -> Recognizer
     recognizer = Recognizer.load(options.bundle).with_audio(
         channel=reading.channel, upsample=reading.upsample, raw=reading.raw
     )
+    if not options.needs_lattice:
+        recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
     recognizer = options.hotwords.applied_to(recognizer, log)

@@ -16,6 +16,7 @@ from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.slf import read_slf, write_slf
 from readers.results.lattice import NULL_WORD
 from tests.decoder.graphs import make_acceptor
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, random_case
 
 # <s> and </s> are one state of silence; x is a b, y is c with its label inside; silence may stand between words.
@@ -134,7 +135,7 @@ def test_lattice_words_end_where_words_end():
     decoder = make_decoder(lattice_beam=40.0, acweight=0.5)
     result = decoder.decode(spoken_scores(decoder))
     lattice = result.lattice
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     words = [decoder.graph.words[w] for w in lattice.word[links] if w >= 0]
     assert words == ["<s>", "x", "y", "</s>"]
     ends = [int(lattice.time[lattice.end[link]]) for link in links if lattice.word[link] >= 0]

@@ -7,6 +7,7 @@ import pytest
 
 from decoder.search.kernels.lattice import kept_arrivals, link_states
 from decoder.search.kernels.token_store import ARRIVAL, NODE_LABEL, STEP, Trace
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_options import make_decoder
@@ -51,7 +52,7 @@ def test_a_finite_beam_keeps_every_path_within_it(beam):
         if full is None:
             assert pruned is None
             continue
-        limit = full.best_path()[0] + beam
+        limit = best_path(full)[0] + beam
         kept = paths_within(pruned, case.decoder, limit + TOLERANCE)
         assert kept == pytest.approx(paths_within(full, case.decoder, limit + TOLERANCE), abs=1e-9)
         num_paths, num_dropped = num_paths + len(kept), num_dropped + (pruned.num_links < full.num_links)
@@ -182,7 +183,7 @@ def test_the_kept_arrivals_are_those_on_a_path_within_the_beam(seed, beam):
 def test_of_two_equally_cheap_paths_the_best_path_is_that_with_the_earlier_link():
     arcs = [(0, 1, "[a]", 0.0), (1, 2, "x", 1.0), (1, 2, "y", 1.0), (2, 3, "[b]", 0.0)]
     lattice = make_decoder(arcs, {3: 0.0}, lattice_beam=0.0).decode(np.zeros((2, 2), np.float32)).lattice
-    cost, links = lattice.best_path()
+    cost, links = best_path(lattice)
     assert (lattice.word.tolist(), cost, links) == ([0, 1, -1], 1.0, [0, 2])
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import path_words, random_case
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,7 @@ def summary():
                 [
                     *(seed, result.reason, min(result.cost, 1e9), path_words(result, case.decoder)),
                     *(result.path.label.tolist(), result.path.start.tolist()),
-                    *([] if lattice is None else [lattice.best_path()[0], lattice.num_nodes, lattice.num_links]),
+                    *([] if lattice is None else [best_path(lattice)[0], lattice.num_nodes, lattice.num_links]),
                 ]
             )
     return rows

@@ -18,6 +18,7 @@ from decoder.search.kernels.token_store import (
     nth_smallest,
 )
 from tests.decoder import graphs
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_options import make_decoder
 
 
@@ -88,4 +89,4 @@ def test_results_do_not_depend_on_the_first_size_of_the_tables(lattice_beam):
         np.testing.assert_array_equal(same.path.label, result.path.label)
         if lattice_beam:
             np.testing.assert_array_equal(same.lattice.cost, result.lattice.cost)
-            assert same.lattice.best_path()[0] == pytest.approx(result.cost, abs=1e-6)
+            assert best_path(same.lattice)[0] == pytest.approx(result.cost, abs=1e-6)

@@ -9,6 +9,7 @@ from decoder.lm.language_model import LanguageModel
 from decoder.search import Decoder, SearchOptions
 from decoder.search.search_stream import SearchStream
 from tests.decoder import graphs, reference
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_options import make_decoder, two_words
@@ -49,7 +50,7 @@ def test_word_end_beam_is_widened_with_the_beam():
 def test_lattice_is_that_of_the_wider_beam():
     decoder = make_decoder(ARCS, {3: 0.0}, beam=1.6, lattice_beam=5.0, widenings=2)
     lattice = decoder.decode(SCORES).lattice
-    assert lattice.best_path()[0] == 3.0
+    assert best_path(lattice)[0] == 3.0
 
 
 def test_no_wider_beam_is_tried_across_a_frame_that_no_state_can_have():
@@ -148,8 +149,8 @@ def test_lattice_holds_the_best_unfinished_path(seed, dies, lookahead):
     if len(costs) < 2000:
         if not lookahead:
             assert costs[wanted] == pytest.approx(result.cost, abs=1e-6)
-        assert lattice.best_path()[0] == pytest.approx(min(costs.values()), abs=1e-6)
-        assert lattice.best_path()[0] == pytest.approx(costs[wanted], abs=1e-6)
+        assert best_path(lattice)[0] == pytest.approx(min(costs.values()), abs=1e-6)
+        assert best_path(lattice)[0] == pytest.approx(costs[wanted], abs=1e-6)
 
 
 def endless(seed):
@@ -173,5 +174,5 @@ def test_best_path_of_the_lattice_is_that_of_the_result(seed):
     decoder, scores = endless(seed)
     result = decoder.decode(scores)
     assert result.reason == "no token reached a final state"
-    best = spelled(result.lattice, result.lattice.best_path()[1], decoder)
+    best = spelled(result.lattice, best_path(result.lattice)[1], decoder)
     assert best == (path_words(result, decoder), frame_states(result, decoder))

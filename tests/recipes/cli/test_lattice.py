@@ -8,6 +8,7 @@ from decoder.lattices.consensus import consensus
 from decoder.lattices.posteriors import confident_words, oracle
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.slf import read_slf, write_slf
+from readers.kaldi import read_kaldi_lattices, read_word_table
 from readers.results.timed_words import read_ctm
 from recipes.cli.main import main
 from tests.decoder.lattices.small_lattices import paths, spoken
@@ -260,6 +261,20 @@ def test_kaldis_text_form(place, capsys):
         expected = sorted((spoken(lattice, path), -score) for path, score in paths(lattice))
         assert [words for words, _ in sorted(found)] == [words for words, _ in expected]
         assert [cost for _, cost in sorted(found)] == pytest.approx([cost for _, cost in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("options", [["--binary"], ["--plain"], ["--binary", "--plain"]])
+def test_kaldis_other_forms_have_the_same_lattices(place, capsys, options):
+    for name, more in (("text", []), ("other", options)):
+        code, _ = run(place, capsys, "kaldi", "-o", place / name, "--words", place / "words.txt", *more)
+        assert code == 0
+    words = read_word_table(place / "words.txt")
+    found, expected = (list(read_kaldi_lattices(place / name, words)) for name in ("other", "text"))
+    assert [name for name, _ in found] == NAMES
+    for (_, lattice), (_, other) in zip(found, expected):
+        assert lattice.word == other.word
+        assert lattice.acoustic.tolist() == pytest.approx(other.acoustic.tolist(), rel=1e-6)
+    assert (place / "other").read_bytes() != (place / "text").read_bytes()
 
 
 def test_a_word_that_the_table_lacks(place, capsys):

@@ -7,7 +7,8 @@ from decoder.sequence_training.lattices.expansion import StateTable, expand, pru
 from decoder.sequence_training.lattices.reference import find_reference
 from readers.errors import ShapeError
 from readers.sources.lattices.lattice_archive import check
-from readers.sources.lattices.state_lattice import StatePath
+from readers.sources.lattices.state_lattice import StateLattice, StatePath
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths
 
@@ -24,20 +25,26 @@ def decoded(seed):
 CASES = {seed: found for seed in SEEDS if (found := decoded(seed)) is not None}
 
 
+def column(lattice, name):
+    """A column of the arcs of a StateLattice or a LatticeSupervision."""
+    return lattice.arcs[name] if isinstance(lattice, StateLattice) else getattr(lattice, name)
+
+
 def arc_paths(arcs, limit=300):
     """Up to `limit` paths from start to end, each a list of arcs."""
-    leaving = [np.flatnonzero(arcs.start == node).tolist() for node in range(arcs.num_nodes)]
+    start, end = column(arcs, "start_node"), column(arcs, "end_node")
+    leaving = [np.flatnonzero(start == node).tolist() for node in range(arcs.num_nodes)]
     waiting, found = [(0, [])], []
     while waiting and len(found) < limit:
         node, path = waiting.pop()
         if node == arcs.num_nodes - 1:
             found.append(path)
-        waiting += [(int(arcs.end[arc]), [*path, arc]) for arc in leaving[node]]
+        waiting += [(int(end[arc]), [*path, arc]) for arc in leaving[node]]
     return found
 
 
 def senones_of(arcs, path):
-    return tuple(np.repeat(arcs.senone[path], arcs.num_frames[path]).tolist())
+    return tuple(np.repeat(column(arcs, "senone")[path], column(arcs, "num_arc_frames")[path]).tolist())
 
 
 def test_there_are_enough_cases():
@@ -66,9 +73,9 @@ def test_paths_and_scores_are_those_of_the_word_lattice(seed):
     found = [
         (
             senones_of(arcs, path),
-            arcs.transition[path].sum(),
-            arcs.lm[path].sum(),
-            arcs.starts_word[path].sum(),
+            arcs.arcs["transition_score"][path].sum(),
+            arcs.arcs["lm_score"][path].sum(),
+            arcs.arcs["starts_word"][path].sum(),
         )
         for path in arc_paths(arcs)
     ]
@@ -86,7 +93,7 @@ def made(case, lattice, senones=None):
     """A supervision whose reference is the best path of a lattice, or has other senones."""
     table = StateTable(case.decoder)
     arcs, shares = expand(lattice, case.decoder, table, case.scores)
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     steps = np.array([step for link in links for step in lattice.states[link]])
     word = [lattice.word[link] for link in links]
     words = tuple(case.decoder.graph.words[w] for w in word if w >= 0 and table.is_word[w])
@@ -106,7 +113,7 @@ def test_the_best_path_is_found_as_reference(seed):
     case, lattice = CASES[seed]
     lattice_supervision, found = made(case, lattice)
     check(lattice_supervision, len(case.scores))
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     table = StateTable(case.decoder)
     shares = expand(lattice, case.decoder, table, case.scores)[1]
     assert sum(found) >= shares.lm[links].sum() + shares.transition[links].sum() - 1e-9
@@ -117,28 +124,18 @@ def test_another_reference_becomes_a_path(seed):
     case, lattice = CASES[seed]
     table = StateTable(case.decoder)
     before, _ = expand(lattice, case.decoder, table, case.scores)
-    steps = sum(len(lattice.states[link]) for link in lattice.best_path()[1])
+    steps = sum(len(lattice.states[link]) for link in best_path(lattice)[1])
     other = np.arange(steps) % 2 + len(case.scores)
     found, known = made(case, lattice, other)
     assert known is None
     check(found)
     wanted = tuple(found.reference_senones.tolist())
-    taken = [path for path in arc_paths(with_names(found), 20000) if senones_of(with_names(found), path) == wanted]
+    taken = [path for path in arc_paths(found, 20000) if senones_of(found, path) == wanted]
     assert len(taken) == 1
     assert found.lm_score[taken[0]].sum() == found.reference_score == -steps
     assert found.transition_score[taken[0]].sum() == found.reference_transition_score == -2 * steps
     assert found.num_reference_words == found.starts_word[taken[0]].sum()
-    assert len(arc_paths(with_names(found), 20000)) == len(arc_paths(before, 20000)) + 1
-
-
-def with_names(found):
-    """The arcs of a supervision under the names of a StateLattice."""
-
-    class Arcs:
-        num_nodes, start, end = found.num_nodes, found.start_node, found.end_node
-        senone, num_frames = found.senone, found.num_arc_frames
-
-    return Arcs
+    assert len(arc_paths(found, 20000)) == len(arc_paths(before, 20000)) + 1
 
 
 def test_a_reference_of_other_length_is_refused():
@@ -154,11 +151,11 @@ def test_a_reference_of_other_length_is_refused():
 def test_pruned_lattices_keep_the_best_paths(seed):
     case, lattice = CASES[seed]
     frames = int((lattice.time[lattice.end] - lattice.time[lattice.start]).sum())
-    cost, _ = lattice.best_path()
+    cost, _ = best_path(lattice)
     costs = sorted(lattice.cost[links].sum() for links in paths(lattice, 20000))
     for most in (0, frames // 3, frames - 1, frames):
         less = prune(lattice, most)
-        assert less.best_path()[0] == pytest.approx(cost, abs=1e-9)
+        assert best_path(less)[0] == pytest.approx(cost, abs=1e-9)
         left = sorted(less.cost[links].sum() for links in paths(less, 20000))
         assert set(np.round(left, 6)) <= set(np.round(costs, 6))
         kept = (less.time[less.end] - less.time[less.start]).sum()

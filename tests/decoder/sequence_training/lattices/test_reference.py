@@ -21,6 +21,7 @@ from readers.htk.mlf import Label
 from readers.sources.lattices.state_lattice import StatePath
 from tests.decoder import graphs
 from tests.decoder.alignment.test_aligner import DICTIONARY, monophones, scores_for
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.sequence_training.lattices.test_expansion import CASES
 
 PHONES = ["a", "b", "c", "sil"]
@@ -109,7 +110,7 @@ def test_other_words_on_the_same_states_are_another_path(seed):
     case, lattice = CASES[seed]
     known = StateTable(case.decoder)
     _, shares = expand(lattice, case.decoder, known, case.scores)
-    links = lattice.best_path()[1]
+    links = best_path(lattice)[1]
     steps = np.array([step for link in links for step in lattice.states[link]])
     words = [lattice.word[link] for link in links]
     words = [case.decoder.graph.words[word] for word in words if word >= 0 and known.is_word[word]]

@@ -258,6 +258,19 @@ def test_a_recording_without_words_gives_valid_files(here, form):
         assert content == {"vtt": "WEBVTT\n\n", "mlf": '#!MLF!#\n"*/quiet.rec"\n.\n', "text": "\n"}.get(form, "")
 
 
+def test_text_needs_neither_a_lattice_nor_a_temporary_file(here, monkeypatch):
+    def unwanted(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("decoder.search.decoder.word_lattice", unwanted)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", unwanted)
+    assert here.run(*RUN, "speech.wav").out == ["AB C"]
+    for form in ("text", "srt", "vtt", "textgrid", "mlf"):
+        assert here.run(*RUN, "speech.wav", "--format", form, "-o", "out").status == 0
+    with pytest.raises(AssertionError):
+        here.run(*RUN, "speech.wav", "--nbest", "2")
+
+
 def test_subtitles_and_textgrids_as_their_readers_see_them(here, long):
     words = json.loads(here.run(*RUN, "long.wav", "--format", "json").out[0])["words"]
     for form, point in (("srt", ","), ("vtt", ".")):
