@@ -149,12 +149,15 @@ def word_objects(words: Iterable[Word]) -> list[dict[str, object]]:
     ]
 
 
+def sentence_object(words: Iterable[Word]) -> dict[str, object]:
+    """Return a sentence as an object of JSON: text and words."""
+    words = list(words)
+    return {"text": " ".join(word.text for word in words), "words": word_objects(words)}
+
+
 def write_json(path: str | Path, utterances: Utterances) -> None:
     """Write one object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
-    content = {
-        name: {"text": " ".join(word.text for word in words), "words": word_objects(words)}
-        for name, words in utterances.items()
-    }
+    content = {name: sentence_object(words) for name, words in utterances.items()}
     write_content(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -61,6 +61,7 @@ class AdaptationTraining(PassTraining[Adaptation]):
     """
 
     state_format = FORMAT, VERSION
+    pass_kind = "kind"
 
     def __init__(
         self,
