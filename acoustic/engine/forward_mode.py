@@ -14,7 +14,7 @@ from acoustic.engine.planning.gap_masking import Ungapped
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.base import Node, PassContext, Shape
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError, ShapeError
 
@@ -76,7 +76,7 @@ def jacobian_vector_product(
     ShapeError
         If a direction does not have the shape of its leaf.
     """
-    run = Run(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
+    run = PassContext(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
     if layout is not None:
         run.sequences = Sequences(network.backend.xp)
         run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
@@ -97,7 +97,9 @@ def jacobian_vector_product(
 class _Duals:
     """Values and tangents of the nodes computed so far; moving: names of those that depend on a direction."""
 
-    def __init__(self, network: Network, run: Run, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> None:
+    def __init__(
+        self, network: Network, run: PassContext, matrices: Mapping[str, Any], directions: Mapping[str, Any]
+    ) -> None:
         self.network, self.run, self.matrices, self.directions = network, run, matrices, directions
         self.known: dict[str, Dual] = {}
         self.shapes: dict[str, Shape] = {}
@@ -176,7 +178,7 @@ def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions:
     return Dual(value, tangent)
 
 
-def _computed(run: Run, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
+def _computed(run: PassContext, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
     inputs = [operand.value for operand in operands]
     value = run.backend.empty(*shape)
     node.forward(run, *inputs, out=value)

@@ -1,6 +1,6 @@
 from acoustic.kernels.shape import Shape as Shape
 from acoustic.nodes.base import Node as Node
-from acoustic.nodes.base import Run as Run
+from acoustic.nodes.base import PassContext as PassContext
 from acoustic.nodes.base import register_node as register_node
 from acoustic.nodes.gradient_targets import GradientRoute as GradientRoute
 from acoustic.nodes.gradient_targets import GradientTargets as GradientTargets

@@ -18,7 +18,7 @@ VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
 # Properties of node types.
-RANDOM = "random"  # the value depends on Run: random numbers, training or not
+RANDOM = "random"  # the value depends on PassContext: random numbers, training or not
 DELAY = "delay"  # may be created before its operand: see `Node.delay`
 SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
 SUPERVISED = "supervised"  # reads the lattices or graphs that a layout carries
@@ -27,7 +27,7 @@ RISING = "rising"  # an increasing function of each element, so that the largest
 
 
 @dataclass
-class Run:
+class PassContext:
     """The settings of one pass over a minibatch: where it computes, whether it trains, and its random seed.
 
     Parameters
@@ -286,12 +286,12 @@ class Node:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
-    def forward(self, run: Run, *inputs: Any, **buffers: Any) -> None:
+    def forward(self, run: PassContext, *inputs: Any, **buffers: Any) -> None:
         """Fill `out` with the value.
 
         Parameters
         ----------
-        run : Run
+        run : PassContext
         *inputs : array (rows, cols)
             The values of the operands.
         out : array (rows, cols)
@@ -301,12 +301,12 @@ class Node:
         """
         raise NotImplementedError
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         """Add to the gradients of the operands.
 
         Parameters
         ----------
-        run : Run
+        run : PassContext
         grad : array (rows, cols)
             The gradient of the criterion with respect to the value.
         inputs, value : arrays or None
@@ -321,7 +321,7 @@ class Node:
         """
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
-    def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+    def updated_statistics(self, run: PassContext, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
         """Return new values of stored operands after a training minibatch, by operand number.
 
         `stored` are the current values of the operands, None for computed ones; `work` is the workspace that `forward`
@@ -329,14 +329,14 @@ class Node:
         """
         raise NotImplementedError
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the directional derivative of the value (forward mode), an array (rows, cols).
 
         It serves to check `backward` and is therefore computed from the formula of the value and from `inputs` only.
 
         Parameters
         ----------
-        run : Run
+        run : PassContext
         inputs : sequence of arrays
             The values of the operands.
         tangents : sequence of arrays
@@ -363,7 +363,7 @@ class Node:
 class LinearNode(Node):
     """Base of types whose value is linear in all operands jointly; their tangent is the value of the tangents."""
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         rows, cols = self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents))
         assert isinstance(cols, int)  # as those of the tangents
         out = run.backend.empty(rows, cols)

@@ -9,7 +9,7 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, WORK, Node, Run, register_node
+from acoustic.nodes.base import RANDOM, WORK, Node, PassContext, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -106,7 +106,7 @@ class BatchNormalization(Node):
         return matrix.reshape((self.channels, -1), order="F")
 
     def forward(
-        self, run: Run, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
+        self, run: PassContext, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
     ) -> None:
         centre = mean
         inverse = invstd
@@ -117,7 +117,7 @@ class BatchNormalization(Node):
             inverse = work[:, [INVERSE]]
         run.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
-    def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
+    def _measure(self, run: PassContext, x: Any, mean: Any, invstd: Any, work: Any) -> None:
         """Fill the workspace with the statistics of the minibatch."""
         xp = run.xp
         gaps = self._gaps(run)
@@ -134,17 +134,19 @@ class BatchNormalization(Node):
         work[:, VARIANCE] = variance
         work[:, WEIGHT] = weight
 
-    def _gaps(self, run: Run) -> Any:
+    def _gaps(self, run: PassContext) -> Any:
         """Return which columns have no frame, (T,) bool; None if all have one."""
         gaps = None if run.sequences is None else run.sequences.layout.gaps
         return run.xp.asarray(gaps.reshape(-1)) if gaps is not None and gaps.any() else None
 
-    def _variance(self, run: Run, invstd: Any) -> Any:
+    def _variance(self, run: PassContext, invstd: Any) -> Any:
         """Return the variance that `invstd` stands for; 0 where nothing is known."""
         positive_invstd = run.xp.where(invstd > 0, invstd, 1).astype("float64")
         return run.xp.where(invstd > 0, run.xp.maximum(positive_invstd**-2 - self.settings["epsilon"], 0), 0.0)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         x, scale = inputs[:2]
         xp = run.xp
         folded_grad = self._fold(grad)
@@ -169,7 +171,7 @@ class BatchNormalization(Node):
 
             grads.add(0, write)
 
-    def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+    def updated_statistics(self, run: PassContext, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
         """Return the new mean and invstd, (C, 1) each."""
         mean = stored[3][:, 0]
         invstd = stored[4][:, 0]
@@ -182,7 +184,7 @@ class BatchNormalization(Node):
         new_mean = share * work[:, MEAN] + (1 - share) * mean
         return {3: new_mean[:, None], 4: (1 / run.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient and product rules, including the change of the minibatch's statistics in training."""
         x, scale, _, mean, invstd = inputs
         xp = run.xp

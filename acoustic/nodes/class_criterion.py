@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import ClassLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, Node, Run, register_node
+from acoustic.nodes.base import CROSS_ENTROPY, Node, PassContext, register_node
 from acoustic.nodes.criteria import scalar
 from readers.errors import ModelError
 
@@ -64,10 +64,10 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False  # frames of one class share its columns of W
 
-    def forward(self, run: Run, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
         run.kernels.class_loss(self._labels(run, labels, w.shape[1], q.shape[0]), h, w, q, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, q = inputs
         labels = self._labels(run, inputs[0])
         scale = float(grad.item())
@@ -85,7 +85,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
 
             grads.add_columns(2, run.xp.asarray(columns), write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Sum the derivatives of -ln softmax(x)_k along dx, softmax(x)' dx - dx_k, for classes and words."""
         labels = inputs[0]
         _, h, w, q = inputs
@@ -101,7 +101,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
             total + softmax_slope(xp, xp.where(in_class, scores, -xp.inf), moves, in_class & (word == labels[0]), 1)
         )
 
-    def _labels(self, run: Run, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
+    def _labels(self, run: PassContext, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
         """Return the labels as integers, empty classes in gaps; check them if the sizes are given."""
         rows = run.backend.to_host(labels)
         gaps = run.sequences.gaps if run.sequences is not None else None

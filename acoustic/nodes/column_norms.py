@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.group import SQUARE_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 from acoustic.nodes.option import Option
 
@@ -20,13 +20,13 @@ class RMSNormalization(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.root_mean_square_one(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, where s is the mean square and ds twice the mean of x dx."""
         xp = run.xp
         x = inputs[0]
@@ -78,11 +78,11 @@ class LayerNormalization(Node):
         r = 1 / xp.sqrt((centred * centred).mean(axis=0, keepdims=True) + self.settings["epsilon"])
         return xp.multiply(centred, r, out=centred), r
 
-    def forward(self, run: Run, x: Any, scale: Any, bias: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, scale: Any, bias: Any, *, out: Any) -> None:
         run.xp.multiply(self._normalised(run.xp, x)[0], scale, out=out)
         run.xp.add(out, bias, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
         grads.add_reduced(2, grad)
         if not (grads.needs(0) or grads.needs(1)):
@@ -101,7 +101,7 @@ class LayerNormalization(Node):
 
             grads.add(0, write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient rule to (x - m) / s with s = sqrt(v + epsilon)."""
         x, scale, _ = inputs
         dx, dscale, dbias = tangents

@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageShape, ImageWindows, image_of, spread
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.leaves import InputValue
 from acoustic.nodes.option import Option
 
@@ -59,7 +59,7 @@ class WindowProduct(Node):
     def splits_frames(self, w: Shape, image: Shape) -> bool:
         return w.cols is not None
 
-    def images_at_a_time(self, run: Run) -> int:
+    def images_at_a_time(self, run: PassContext) -> int:
         """Return the number of images that one thread packs together."""
         return max(1, run.kernels.packed_elements // (self.windows.size * self.windows.count))
 
@@ -69,32 +69,32 @@ class WindowProduct(Node):
             raise self.shape_error((w, image), f"w to have {self.windows.size} columns, the elements of a window")
         return ImageShape(self.windows.output(w.rows), image.cols)
 
-    def forward(self, run: Run, w: Any, image: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, w: Any, image: Any, *, out: Any) -> None:
         product = out.reshape((w.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, image.shape[1]):
             run.kernels.pack(self.windows, image[:, images], packed)
             run.matmul(w, packed, product[:, places])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         w, image = inputs
         if grads.needs(0):
             grads.add(0, lambda out: self._weight_gradient(run, grad, image, out))
         if grads.needs(1):
             grads.add(1, lambda out: self._image_gradient(run, grad, w, out))
 
-    def _weight_gradient(self, run: Run, grad: Any, image: Any, out: Any) -> None:
+    def _weight_gradient(self, run: PassContext, grad: Any, image: Any, out: Any) -> None:
         products = grad.reshape((out.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, image.shape[1]):
             run.kernels.pack(self.windows, image[:, images], packed)
             run.matmul(products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
 
-    def _image_gradient(self, run: Run, grad: Any, w: Any, out: Any) -> None:
+    def _image_gradient(self, run: PassContext, grad: Any, w: Any, out: Any) -> None:
         products = grad.reshape((w.shape[0], -1), order="F")
         for images, places, packed in self._blocks(run, out.shape[1]):
             run.matmul(w.T, products[:, places], packed)
             run.kernels.unpack(self.windows, packed, out[:, images])
 
-    def _blocks(self, run: Run, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
+    def _blocks(self, run: PassContext, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
         """Yield the images of a block, their places among all windows, and the memory to pack them in."""
         size = self.windows.size
         count = self.windows.count
@@ -104,7 +104,7 @@ class WindowProduct(Node):
             images = slice(start, min(start + step, num_images))
             yield images, slice(count * start, count * images.stop), memory[:, : count * (images.stop - start)]
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The value is linear in each operand."""
         w, image = inputs
         w_step, image_step = tangents
@@ -165,7 +165,7 @@ class Convolution(WindowProduct):
         IMAGE_LAYOUT,
     )
 
-    def images_at_a_time(self, run: Run) -> int:
+    def images_at_a_time(self, run: PassContext) -> int:
         fastest = super().images_at_a_time(run)
         limit = self.settings["maxTempMemSizeInSamples"]
         return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest

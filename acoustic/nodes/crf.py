@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.sequence import SequenceMarks
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.criteria import label_rows
 from readers.errors import ModelError
 
@@ -22,7 +22,7 @@ class PathNode(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
-    def marks(self, run: Run, columns: int) -> SequenceMarks:
+    def marks(self, run: PassContext, columns: int) -> SequenceMarks:
         """Return the places of the sequences in the columns."""
         return (
             SequenceMarks.of_columns(columns)
@@ -72,10 +72,10 @@ class CRF(PathNode):
     def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
         return Shape(shapes[1].rows, shapes[1].rows) if k == 2 else None
 
-    def forward(self, run: Run, labels: Any, h: Any, a: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, h: Any, a: Any, *, out: Any) -> None:
         run.kernels.crf_loss(*self._path(run, labels), h, a, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, h, a = inputs
         grad_h = run.backend.empty(*h.shape)
         grad_a = run.backend.empty(*a.shape)
@@ -83,7 +83,7 @@ class CRF(PathNode):
         grads.add(1, lambda out: run.xp.multiply(grad_h, grad, out=out))
         grads.add(2, lambda out: run.xp.multiply(grad_a, grad, out=out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Follow alpha_t(j) = h_t(j) + ln sum_i exp(alpha_t-1(i) + a_ij) step by step."""
         labels, h, a = inputs
         _, dh, da = tangents
@@ -100,7 +100,7 @@ class CRF(PathNode):
         right = (labels * dh).sum() + ((labels[:, :-1] @ labels[:, 1:].T) * da).sum()
         return ((share * move).sum() / share.sum() - right).reshape(1, 1)
 
-    def _path(self, run: Run, labels: Any) -> tuple[SequenceMarks, np.ndarray]:
+    def _path(self, run: PassContext, labels: Any) -> tuple[SequenceMarks, np.ndarray]:
         """Return the sequences and the label (row) of each column; raise ModelError if a frame has none."""
         marks = self.marks(run, labels.shape[1])
         numbers = label_rows(labels)
@@ -134,5 +134,5 @@ class SequenceDecoder(PathNode):
             raise self.shape_error((h, a), f"{h.rows}x{h.rows} in A")
         return h
 
-    def forward(self, run: Run, h: Any, a: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, h: Any, a: Any, *, out: Any) -> None:
         run.kernels.viterbi(self.marks(run, h.shape[1]), h, a, out)

@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, Run, register_node
+from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, PassContext, register_node
 from readers.minibatches.indicators import Indicators
 
 
@@ -50,11 +50,11 @@ class SquareError(CriterionNode):
     operand_names = ("X", "Y")
     backward_reads = ((0, 1), (0, 1))
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         difference = x - y
         out[...] = run.xp.vdot(difference, difference) / 2
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         x, y = inputs
 
         def write(first: Any, second: Any, out: Any) -> None:
@@ -64,7 +64,7 @@ class SquareError(CriterionNode):
         grads.add(0, lambda out: write(x, y, out))
         grads.add(1, lambda out: write(y, x, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar((inputs[0] - inputs[1]) * (tangents[0] - tangents[1]))
 
 
@@ -88,12 +88,12 @@ class CrossEntropy(CriterionNode):
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
-    def forward(self, run: Run, labels: Any, p: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, p: Any, *, out: Any) -> None:
         logarithm = run.xp.empty_like(p)
         run.kernels.log(p, logarithm)
         out[...] = -(labels * logarithm).sum()
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
@@ -109,7 +109,7 @@ class CrossEntropy(CriterionNode):
         grads.add(0, write_labels)
         grads.add(1, write_p)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return _cross_entropy_tangent(run.xp, *inputs, *tangents)
 
 
@@ -146,13 +146,15 @@ class CrossEntropyWithSoftmax(CriterionNode):
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
 
-    def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, run: PassContext, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
         if (numbers := label_rows(labels)) is not None:
             run.kernels.cross_entropy_numbers(numbers, z, out, work)
         else:
             run.kernels.cross_entropy_softmax(run.backend.asarray(labels), z, out, work)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         def write_labels(out: Any) -> None:
             run.kernels.log_softmax(inputs[1], out)
             run.xp.multiply(out, -grad, out=out)
@@ -160,7 +162,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
         grads.add(0, write_labels)
         grads.add(1, lambda out: run.kernels.scale(work, grad, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """With ln softmax(z) = z - ln s: minus the sum of dlabels (z - ln s) + labels (dz - ds / s)."""
         labels, z = inputs
         dlabels, dz = tangents
@@ -188,18 +190,18 @@ class Logistic(CriterionNode):
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
-    def forward(self, run: Run, labels: Any, p: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, p: Any, *, out: Any) -> None:
         yes, no = self._logarithms(run, p)
         out[...] = -(labels * yes + (1 - labels) * no).sum()
 
-    def _logarithms(self, run: Run, p: Any) -> tuple[Any, Any]:
+    def _logarithms(self, run: PassContext, p: Any) -> tuple[Any, Any]:
         yes = run.xp.empty_like(p)
         no = run.xp.empty_like(p)
         run.kernels.log(p, yes)
         run.kernels.log(1 - p, no)
         return yes, no
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
@@ -217,7 +219,7 @@ class Logistic(CriterionNode):
         grads.add(0, write_labels)
         grads.add(1, write_p)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Add the tangents of two cross entropies: of labels and p, and of 1 - labels and 1 - p."""
         terms = ((inputs, tangents), ([1 - x for x in inputs], [-x for x in tangents]))
         return sum(_cross_entropy_tangent(run.xp, *x, *dx) for x, dx in terms)
@@ -240,7 +242,7 @@ class ErrorPrediction(CriterionNode):
 
     operand_names = ("labels", "z")
 
-    def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, z: Any, *, out: Any) -> None:
         if (numbers := label_rows(labels)) is not None:
             run.kernels.count_errors_numbers(numbers, z, out)
         else:
@@ -276,11 +278,11 @@ class DummyCriterion(Node):
             raise self.shape_error((objectives, derivatives, z), "1 row of objectives, and derivatives as z")
         return Shape(1, 1)
 
-    def forward(self, run: Run, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
         out[...] = objectives.sum()
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(2, lambda out: run.xp.multiply(inputs[1], grad, out=out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar(inputs[1] * tangents[2])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import DELAY, Node, Run, register_node
+from acoustic.nodes.base import DELAY, Node, PassContext, register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
@@ -54,13 +54,13 @@ class DelayNode(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
-    def sequences(self, run: Run) -> Sequences:
+    def sequences(self, run: PassContext) -> Sequences:
         """Return the sequences of the columns; raise ModelError for independent frames."""
         if run.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
         return run.sequences
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         sequences = self.sequences(run)
         default = self.settings["defaultHiddenActivity"]
         usable = sequences.usable(self.delay).reshape(1, -1)
@@ -77,7 +77,7 @@ class DelayNode(Node):
             out[:, :count] = x[:, x.shape[1] - count :]
         run.xp.copyto(out, default, where=~usable)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Delay the direction; the held values and the default do not move."""
         (moved,) = tangents
         sequences = self.sequences(run)
@@ -101,7 +101,7 @@ class DelayNode(Node):
             return graph.rows(graph.add("Concat", default, x, axis=0), 0, -steps)
         return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         sequences = self.sequences(run)
         usable = sequences.usable(self.delay).reshape(1, -1)
         shift = self.delay * sequences.num_slots

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.option import Option
 
 
@@ -60,18 +60,18 @@ class CosDistance(Node):
             raise self.shape_error((x, y), "equal shapes")
         return Shape(1, x.cols)
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         unit_x = unit_columns(run.xp, x)[0]
         unit_y = unit_columns(run.xp, y)[0]
         (unit_x * unit_y).sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k in (0, 1):
             if grads.needs(k):
                 partner = unit_columns(run.xp, inputs[1 - k])[0]
                 grads.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], partner))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return cosine_tangent(run.xp, *inputs, *tangents)[None, :]
 
 
@@ -120,13 +120,13 @@ class CosDistanceWithNegativeSamples(Node):
         first = self.settings["numShifts"]
         return [0, *range(first, first + self.settings["numNegSamples"])]
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         unit_x = unit_columns(run.xp, x)[0]
         unit_y = unit_columns(run.xp, y)[0]
         for row, shift in enumerate(self._shifts()):
             (unit_x * run.xp.roll(unit_y, -shift, axis=1)).sum(axis=0, out=out[row])
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
         x, y = inputs
         unit_x = unit_columns(xp, x)[0]
@@ -141,7 +141,7 @@ class CosDistanceWithNegativeSamples(Node):
             )
             grads.add_matrix(1, sum(terms))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         xp = run.xp
         x, y = inputs
         dx, dy = tangents

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.nodes.base import RANDOM, LinearNode, Run, register_node
+from acoustic.nodes.base import RANDOM, LinearNode, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 
@@ -28,20 +28,20 @@ class Dropout(LinearNode, ElementwiseNode):
     backward_reads = ((),)
     properties = frozenset({RANDOM})
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         self._mask(run, x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: self._mask(run, grad, out))
 
-    def _mask(self, run: Run, x: Any, out: Any) -> None:
+    def _mask(self, run: PassContext, x: Any, out: Any) -> None:
         if run.training and run.dropout_rate > 0:
             first = run.first_column * x.shape[0]
             run.kernels.dropout(x, self.key(run), run.dropout_rate, out, first)
         elif out is not x:
             run.xp.copyto(out, x)
 
-    def key(self, run: Run) -> int:
+    def key(self, run: PassContext) -> int:
         """Return the 64-bit key of this node's mask in this pass."""
         words = np.random.SeedSequence((*run.seed, crc32(self.name.encode()))).generate_state(2)
         return int(words[0]) << 32 | int(words[1])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Run, register_node
+from acoustic.nodes.base import PassContext, register_node
 from acoustic.nodes.sums import BroadcastNode, broadcast_copies, combine
 
 
@@ -27,10 +27,10 @@ class ElementTimes(BroadcastNode):
     onnx_operator = "Mul"
     backward_reads = ((1,), (0,))
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.multiply, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k, factor in ((0, inputs[1]), (1, inputs[0])):
             if not grads.needs(k):
                 continue
@@ -41,7 +41,7 @@ class ElementTimes(BroadcastNode):
                 combine(run.xp.multiply, grad, factor, product)
                 grads.add_reduced(k, product)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
         return dx * y + x * dy
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, Run, register_node
+from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, PassContext, register_node
 from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
@@ -26,7 +26,7 @@ class ElementwiseNode(Node):
         """Return f'(x) of every element of `x` (rows, cols), from the formula of the function."""
         raise NotImplementedError
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return self.derivative(run.xp, inputs[0]) * tangents[0]
 
 
@@ -44,10 +44,10 @@ class Negate(LinearNode, ElementwiseNode):
     onnx_operator = "Neg"
     backward_reads = ((),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.negative(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.negative(grad, out=out))
 
 
@@ -66,10 +66,10 @@ class Sigmoid(ElementwiseNode):
     properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.sigmoid(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.kernels.sigmoid_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -92,10 +92,10 @@ class Tanh(ElementwiseNode):
     properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.tanh(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.kernels.tanh_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -118,10 +118,10 @@ class RectifiedLinear(ElementwiseNode):
     properties = frozenset({RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.relu(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.kernels.relu_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -141,10 +141,10 @@ class Log(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.log(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             low = inputs[0] < LOG_FLOOR
             run.xp.divide(grad, run.xp.where(low, 1, inputs[0]), out=out)
@@ -175,10 +175,10 @@ class Exp(ElementwiseNode):
     onnx_operator = "Exp"
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.exp(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -194,11 +194,11 @@ class Sqrt(ElementwiseNode):
 
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.maximum(x, 0, out=out)
         run.xp.sqrt(out, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             flat = value == 0
             run.xp.divide(grad, run.xp.where(flat, 1, 2 * value), out=out)
@@ -223,10 +223,10 @@ class Abs(ElementwiseNode):
     onnx_operator = "Abs"
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.absolute(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, run.xp.sign(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -243,10 +243,10 @@ class Reciprocal(ElementwiseNode):
     onnx_operator = "Reciprocal"
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.divide(1, x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, -value * value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -263,10 +263,10 @@ class Floor(ElementwiseNode):
     onnx_operator = "Floor"
     backward_reads = ((),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.floor(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: out.fill(0))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -283,10 +283,10 @@ class Sin(ElementwiseNode):
     onnx_operator = "Sin"
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.sin(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, run.xp.cos(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -303,10 +303,10 @@ class Cosine(ElementwiseNode):
     onnx_operator = "Cos"
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.cos(x, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, -run.xp.sin(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -343,10 +343,10 @@ class Clip(ElementwiseNode):
     def _limits(self) -> tuple[float, float]:
         return self.settings["minValue"], self.settings["maxValue"]
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.xp.clip(x, *self._limits(), out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, self.derivative(run.xp, inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import VALUE, Node, Run, register_node
+from acoustic.nodes.base import VALUE, Node, PassContext, register_node
 from acoustic.nodes.option import Option
 from readers.common.text import is_count
 
@@ -56,14 +56,14 @@ class LogSumGroups(Node):
             raise self.shape_error((x,), f"{sum(sizes)} rows, the sum of sizes={shortened(self.settings['sizes'])}")
         return Shape(len(sizes), x.cols)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.log_sum_groups(x, first_rows(self.settings["sizes"]), out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         first = first_rows(self.settings["sizes"])
         grads.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d ln s = ds / s, where s is the sum of exp x and ds the sum of exp(x) dx."""
         parts = [slice(a, b) for a, b in pairwise(first_rows(self.settings["sizes"]).tolist())]
         xp = run.xp

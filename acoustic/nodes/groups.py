@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import VALUE, Node, Run, register_node
+from acoustic.nodes.base import VALUE, Node, PassContext, register_node
 from acoustic.nodes.option import Option
 
 
@@ -64,7 +64,7 @@ class PNorm(GroupNode):
             )
         return super().infer_shape(x)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         if self.settings["p"] == 2:
             run.kernels.group_norms(x, out)
             return
@@ -74,7 +74,7 @@ class PNorm(GroupNode):
         power = ((magnitude / scale) ** self.settings["p"]).sum(axis=0)
         run.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
         p = self.settings["p"]
         if p == 2:
@@ -88,7 +88,7 @@ class PNorm(GroupNode):
 
         grads.add(0, write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d s^(1/p) = s^(1/p - 1) ds / p, where ds is the sum of p |x|^(p-1) sign(x) dx."""
         xp = run.xp
         p = self.settings["p"]
@@ -124,10 +124,10 @@ class Maxout(GroupNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         self._groups(x).max(axis=0, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
         groups = self._groups(inputs[0])
 
@@ -137,7 +137,7 @@ class Maxout(GroupNode):
 
         grads.add(0, write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x = self._groups(inputs[0])
         dx = self._groups(tangents[0])
         return run.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import Run
+from acoustic.nodes.base import PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
 
-def take_columns(run: Run, a: Any, numbers: np.ndarray, out: Any) -> None:
+def take_columns(run: PassContext, a: Any, numbers: np.ndarray, out: Any) -> None:
     """Fill out (m, n) with the columns of a (m, k) that numbers (n,) names, and zeros for -1."""
     xp = run.xp
     if xp is np:
@@ -25,7 +25,7 @@ def take_columns(run: Run, a: Any, numbers: np.ndarray, out: Any) -> None:
         out[:, xp.asarray(missing)] = 0
 
 
-def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
+def multiply_indicators(run: PassContext, a: Any, x: Indicators, out: Any) -> None:
     """Compute out (m, N) = a x, where a is (m, rows of x)."""
     for block, numbers in enumerate(_rows_named(x)):
         if not block:
@@ -36,7 +36,7 @@ def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
             run.xp.add(out, block_product, out=out)
 
 
-def add_product_with_indicators(run: Run, grads: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
+def add_product_with_indicators(run: PassContext, grads: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
     """Add grad x' to the gradient of operand `k`; grad is (m, N)."""
     if not grads.needs(k):
         return
@@ -44,7 +44,7 @@ def add_product_with_indicators(run: Run, grads: GradientTargets, k: int, grad: 
     add_to_columns(run, grads, k, numbers.reshape(-1), [grad] * len(numbers))
 
 
-def add_to_columns(run: Run, grads: GradientTargets, k: int, numbers: np.ndarray, gradients: list[Any]) -> None:
+def add_to_columns(run: PassContext, grads: GradientTargets, k: int, numbers: np.ndarray, gradients: list[Any]) -> None:
     """Add the columns of some matrices, one after another, to the columns `numbers` of the gradient of operand `k`."""
     columns, positions = np.unique(numbers, return_inverse=True)
     positions = positions.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import WORK, Run, register_node
+from acoustic.nodes.base import WORK, PassContext, register_node
 from acoustic.nodes.criteria import CriterionNode
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_criterion import SupervisedCriterion
@@ -27,7 +27,7 @@ class ChainCriterion(SupervisedCriterion):
     supervision_type = ChainSupervision
     supervised_by = "chain=[denominator=FILE, numerators=FILE]"
 
-    def sequences(self, run: Run, prediction: Any) -> "LatticeFree":
+    def sequences(self, run: PassContext, prediction: Any) -> "LatticeFree":
         """Return the sequences of the minibatch with their graphs; raise ModelError if there are none."""
         from acoustic.kernels.lattice_free.objective import LatticeFree  # loads numba
 
@@ -112,7 +112,7 @@ class LFMMI(ChainCriterion):
     def work_shape(self, y: Shape) -> Shape:
         return y
 
-    def forward(self, run: Run, y: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, run: PassContext, y: Any, *, out: Any, work: Any = None) -> None:
         team = run.backend.host_team
         settings = self.settings
         outputs = run.backend.to_host(y)
@@ -128,10 +128,12 @@ class LFMMI(ChainCriterion):
         if gradient is not work:
             work[...] = run.xp.asarray(gradient)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         grads.add(0, lambda out: run.kernels.scale(work, grad, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         from acoustic.kernels.lattice_free.forward_mode import denominator_slope, numerator_slope
 
         y, dy = (run.backend.to_host(matrix) for matrix in (*inputs, *tangents))
@@ -183,7 +185,7 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
     def work_shape(self, y: Shape, z: Shape) -> Shape:
         return z
 
-    def forward(self, run: Run, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, run: PassContext, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
         outputs = run.backend.to_host(y)
         second = run.backend.to_host(z)
         gradient = work if work is None or run.xp is np else np.empty_like(second)
@@ -195,12 +197,14 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
         if gradient is not work:
             work[...] = run.xp.asarray(gradient)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         if grads.needs(0) and grads.take_fresh(0):
             grads.targets[0].fill(0)  # the posteriors are constants
         grads.add(1, lambda out: run.kernels.scale(work, grad, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         y, z, dz = (run.backend.to_host(matrix) for matrix in (*inputs, tangents[1]))
         batch = self.sequences(run, y)
         posteriors = np.zeros_like(y)

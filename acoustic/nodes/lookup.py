@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.indicator_products import add_to_columns, take_columns
 from readers.minibatches.indicators import Indicators
 
@@ -37,13 +37,13 @@ class LookupTable(Node):
             raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
         return Shape(x.rows // e.cols * e.rows, x.cols)
 
-    def forward(self, run: Run, e: Any, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, e: Any, x: Any, *, out: Any) -> None:
         if isinstance(x, Indicators) and x.size == e.shape[1]:
             take_columns(run, e, x.numbers.T.reshape(-1), unstacked(out, e.shape[0]))
         else:
             run.matmul(e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         e, x = inputs
         if grads.needs(1):
             out_rows = e.shape[1]
@@ -62,7 +62,7 @@ class LookupTable(Node):
         vectors = graph.add("MatMul", graph.reshape(x, [-1, words]), e)
         return graph.reshape(vectors, [-1, rows // words * dim])
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         e, x = inputs
         de, dx = tangents
         words = e.shape[1]

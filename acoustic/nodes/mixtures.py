@@ -5,7 +5,7 @@ from math import log, pi
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import VALUE, Node, Run, register_node
+from acoustic.nodes.base import VALUE, Node, PassContext, register_node
 
 
 @register_node("GMMLogLikelihood", "GMMLL")
@@ -60,11 +60,11 @@ class GMMLogLikelihood(Node):
         largest = x.max(axis=0, keepdims=True)
         return largest + xp.log(xp.exp(x - largest).sum(axis=0, keepdims=True))
 
-    def forward(self, run: Run, prior: Any, means: Any, log_std: Any, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, prior: Any, means: Any, log_std: Any, x: Any, *, out: Any) -> None:
         terms, _, _ = self._terms(run.xp, prior, means, log_std, x)
         run.xp.copyto(out, self._log_sum(run.xp, terms))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         xp = run.xp
         prior, means, log_std, x = inputs
         terms, difference, distance = self._terms(xp, prior, means, log_std, x)
@@ -79,7 +79,7 @@ class GMMLogLikelihood(Node):
         if grads.needs(3):
             grads.add_matrix(3, -pull.sum(axis=1))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate ln of sum_k e_k N_k / sum_k e_k with e = exp prior, one component after another."""
         xp = run.xp
         prior, means, log_std, x = inputs

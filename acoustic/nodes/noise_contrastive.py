@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import NoiseLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, Run, register_node
+from acoustic.nodes.base import RANDOM, Node, PassContext, register_node
 from acoustic.nodes.class_criterion import softmax_slope
 from acoustic.nodes.criteria import scalar
 from acoustic.nodes.option import Option
@@ -73,7 +73,7 @@ class NoiseContrastiveEstimation(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False  # frames share words' columns of W
 
-    def forward(self, run: Run, labels: Any, h: Any, w: Any, b: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, labels: Any, h: Any, w: Any, b: Any, *, out: Any) -> None:
         mode = self._mode(run)
         checked = self._labels(run, labels, w.shape[1])
         if mode == SOFTMAX:
@@ -87,7 +87,7 @@ class NoiseContrastiveEstimation(Node):
             loss = run.xp.logaddexp(0, -margins[0]).sum(dtype=np.float64)
             out[...] = loss + run.xp.logaddexp(0, margins[1:]).sum(dtype=np.float64)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, b = inputs
         labels = self._labels(run, inputs[0])
         scale = float(grad.item())
@@ -104,7 +104,7 @@ class NoiseContrastiveEstimation(Node):
 
             grads.add_columns(k, run.xp.asarray(columns), write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate the scores of all words, and sum their errors times that."""
         labels = self._labels(run, inputs[0])
         xp = run.xp
@@ -124,10 +124,10 @@ class NoiseContrastiveEstimation(Node):
         margins = scores[words, frames] - xp.asarray(labels.costs, dtype=scores.dtype)
         return scalar((self._errors(run, labels, margins) * moves[words, frames]).sum())
 
-    def _mode(self, run: Run) -> str:
+    def _mode(self, run: PassContext) -> str:
         return NONE if run.training else self.settings["evalMode"]
 
-    def _errors(self, run: Run, labels: NoiseLabels, margins: Any) -> Any:
+    def _errors(self, run: PassContext, labels: NoiseLabels, margins: Any) -> Any:
         """Return the derivatives (K + 1, T) with respect to the scores: p(w) - 1, then p(v); 0 in gaps."""
         xp = run.xp
         real = run.xp.asarray(labels.real)
@@ -135,7 +135,7 @@ class NoiseContrastiveEstimation(Node):
         errors[0] -= 1
         return xp.where(real, errors, 0).astype(margins.dtype)
 
-    def _labels(self, run: Run, labels: Any, num_words: int = 0) -> NoiseLabels:
+    def _labels(self, run: PassContext, labels: Any, num_words: int = 0) -> NoiseLabels:
         """Return the labels on the host; check them if the number of words is given."""
         rows = run.backend.to_host(labels)
         real = np.ones(rows.shape[1], bool)

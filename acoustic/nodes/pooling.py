@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import ImageShape, ImageWindows, image_of
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import WORK, Node, Run, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
 from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
 from acoustic.nodes.option import Option
 
@@ -65,13 +65,15 @@ class MaxPooling(Pooling):
     def work_shape(self, m: Shape) -> Shape:
         return Shape(self.windows.count * self.windows.image.channels, m.cols)
 
-    def forward(self, run: Run, m: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, run: PassContext, m: Any, *, out: Any, work: Any = None) -> None:
         run.kernels.max_pool(self.windows, m, out, run.backend.empty(*out.shape) if work is None else work)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         grads.add(0, lambda out: run.kernels.max_pool_gradient(self.windows, grad, work, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x = inputs[0]
         step = tangents[0]
         out, winner = (
@@ -106,13 +108,13 @@ class AveragePooling(Pooling):
     onnx_operator = "AveragePool"
     backward_reads = ((),)
 
-    def forward(self, run: Run, m: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, m: Any, *, out: Any) -> None:
         run.kernels.average_pool(self.windows, m, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.kernels.average_pool_gradient(self.windows, grad, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         out = run.backend.empty(self.windows.count * self.windows.image.channels, inputs[0].shape[1])
         run.kernels.average_pool(self.windows, tangents[0], out)
         return out

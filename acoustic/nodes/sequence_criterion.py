@@ -19,7 +19,7 @@ from acoustic.kernels.arrays.lattice import (
     plain_value,
 )
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import SUPERVISED, WORK, Node, Run, register_node
+from acoustic.nodes.base import SUPERVISED, WORK, Node, PassContext, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
@@ -96,13 +96,13 @@ class SupervisedCriterion(Node):
     def _block(self) -> str:
         return f"{self.supervised_by} in the reader"
 
-    def utterances(self, run: Run) -> Sequences:
+    def utterances(self, run: PassContext) -> Sequences:
         """Return the sequences of a minibatch; raise ModelError for independent frames."""
         if run.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole utterances, with {self._block}")
         return run.sequences
 
-    def supervisions(self, run: Run) -> list[PlacedSupervision]:
+    def supervisions(self, run: PassContext) -> list[PlacedSupervision]:
         """Return the supervisions of a minibatch that are of the right type.
 
         Raises ModelError if there are none, or one does not fit the layout.
@@ -221,7 +221,9 @@ class SequenceWithSoftmax(SupervisedCriterion):
             settings["boostBySenone"],
         )
 
-    def forward(self, run: Run, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None) -> None:
+    def forward(
+        self, run: PassContext, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None
+    ) -> None:
         placed = self.supervisions(run)
         weight = self.settings["hSmoothingWeight"]
         stride = self.utterances(run).num_slots
@@ -247,7 +249,7 @@ class SequenceWithSoftmax(SupervisedCriterion):
             work[...] = run.xp.asarray(target)
         out[...] = weight * values.sum() + (1 - weight) * frames
 
-    def _cross_entropy(self, run: Run, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
+    def _cross_entropy(self, run: PassContext, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
         """Return the cross entropy of some columns; fill `work`, unless it is None, with 1 - H times its gradient."""
         weight = 1 - self.settings["hSmoothingWeight"]
         xp = run.xp
@@ -338,12 +340,14 @@ class SequenceWithSoftmax(SupervisedCriterion):
         what = "frame" if fault == loops.BAD_REFERENCE else "arc"
         raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {index}: {detail}; expected {expected}")
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+    ) -> None:
         grads.add(1, lambda out: run.kernels.scale(work, grad, out))
         if grads.needs(2) and grads.take_fresh(2):
             grads.targets[2].fill(0)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Evaluate the plain recursion at complex numbers; dropped frames count here as others do."""
         labels, z, likelihood = inputs
         _, dz, dlikelihood = tangents

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import VALUE, Run, register_node
+from acoustic.nodes.base import VALUE, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 
@@ -20,10 +20,10 @@ class Softmax(ElementwiseNode):
 
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.softmax(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             inner = (grad * value).sum(axis=0, keepdims=True)
             run.xp.subtract(grad, inner, out=out)
@@ -31,7 +31,7 @@ class Softmax(ElementwiseNode):
 
         grads.add(0, write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient rule: d(e / s) = (s de - e ds) / s^2."""
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
         s = e.sum(axis=0)
@@ -55,17 +55,17 @@ class LogSoftmax(ElementwiseNode):
 
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         run.kernels.log_softmax(x, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             spread = run.xp.exp(value) * grad.sum(axis=0, keepdims=True)
             run.xp.subtract(grad, spread, out=out)
 
         grads.add(0, write)
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x - ln s) = dx - ds / s, where s is the column sum of exp x."""
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
         return tangents[0] - (e * tangents[0]).sum(axis=0) / e.sum(axis=0)
@@ -81,7 +81,7 @@ class Hardmax(ElementwiseNode):
     Of equal largest elements the first counts. The node has no gradient. Not in the book.
     """
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         largest = x.argmax(axis=0)
         out.fill(0)
         out[largest, run.xp.arange(x.shape[1])] = 1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.leaves import StoredNode
 
 VARIANCE_FLOOR = 1e-10
@@ -105,13 +105,13 @@ class PerDimMeanVarNormalization(NormalisationNode):
     CNTK book, eq. 2.161.
     """
 
-    def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -135,14 +135,14 @@ class PerDimMeanVarDeNormalization(NormalisationNode):
     CNTK book 4.1.4.32.
     """
 
-    def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.xp.divide(x, inv_std, out=out)
         run.xp.add(out, mean, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] / inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

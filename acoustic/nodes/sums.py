@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import keep_image
 from acoustic.kernels.shape import Shape, broadcast_shape
-from acoustic.nodes.base import VALUE, LinearNode, Node, Run, register_node
+from acoustic.nodes.base import VALUE, LinearNode, Node, PassContext, register_node
 from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
@@ -80,7 +80,7 @@ class Plus(SumNode):
 
     onnx_operator = "Add"
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         if x.shape == y.shape:
             run.kernels.add(x, y, out)
         elif x.shape[0] == y.shape[0] and y.shape[1] == 1:
@@ -88,7 +88,7 @@ class Plus(SumNode):
         else:
             combine(run.xp.add, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add_reduced(1, grad)
         grads.add_reduced(0, grad)
 
@@ -111,10 +111,10 @@ class Minus(SumNode):
 
     onnx_operator = "Sub"
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.subtract, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         if grads.needs(1):
             grads.add_reduced(1, run.xp.negative(grad))
         grads.add_reduced(0, grad)
@@ -135,10 +135,10 @@ class LogPlus(BroadcastNode):
 
     backward_reads = ((0, VALUE), (1, VALUE))
 
-    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.logaddexp, x, y, out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k, operand in enumerate(inputs):
             if grads.needs(k):
                 share = run.backend.empty(*grad.shape)
@@ -146,7 +146,7 @@ class LogPlus(BroadcastNode):
                 run.xp.exp(share, out=share)
                 grads.add_reduced(k, run.xp.multiply(share, grad, out=share))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with the larger of x and y subtracted from both."""
         x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
         larger = run.xp.maximum(x, y)
@@ -159,7 +159,7 @@ class LogPlus(BroadcastNode):
         return graph.add("Add", graph.add("Max", x, y), graph.add("Log", graph.add("Add", small, graph.constant(1.0))))
 
 
-def broadcast_copies(run: Run, matrices: Sequence[Any]) -> list[Any]:
+def broadcast_copies(run: PassContext, matrices: Sequence[Any]) -> list[Any]:
     """Return copies of the matrices, repeated to the largest number of rows and columns among them."""
     rows = max(matrix.shape[0] for matrix in matrices)
     cols = max(matrix.shape[1] for matrix in matrices)
@@ -184,10 +184,10 @@ class SumElements(LinearNode):
     def infer_shape(self, x: Shape) -> Shape:
         return Shape(1, 1)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         x.sum(keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.copyto(out, grad))
 
 
@@ -208,10 +208,10 @@ class SumColumnElements(LinearNode):
     def infer_shape(self, x: Shape) -> Shape:
         return Shape(1, x.cols)
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         x.sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: run.xp.copyto(out, grad))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import LinearNode, Run, register_node
+from acoustic.nodes.base import LinearNode, PassContext, register_node
 from readers.errors import ModelError
 
 
@@ -38,7 +38,7 @@ class TimeReverse(LinearNode):
     def splits_frames(self, x: Shape) -> bool:
         return False
 
-    def _columns(self, run: Run) -> Any:
+    def _columns(self, run: PassContext) -> Any:
         """Return the source column of every column, (N,) int."""
         if run.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences")
@@ -50,13 +50,13 @@ class TimeReverse(LinearNode):
             )
         return columns
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         out.T[...] = x.T[self._columns(run)]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.rows(inputs[0], -1, None, -1)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         columns = self._columns(run)
 
         def write(out: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import Node, Run, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
@@ -73,12 +73,12 @@ class TimeSplice(Node):
     def splits_frames(self, x: Shape) -> bool:
         return False
 
-    def _sequences(self, run: Run) -> Sequences:
+    def _sequences(self, run: PassContext) -> Sequences:
         if run.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
         return run.sequences
 
-    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         sequences = self._sequences(run)
         past = int(self.reach[0])
         before = sequences.held(self.name, x.shape[0], past, x)
@@ -86,11 +86,11 @@ class TimeSplice(Node):
         if not sequences.whole:
             sequences.hold(self.name, past, before, x)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         sources = self._sequences(run).sources(self.offsets)
         grads.add(0, lambda out: run.kernels.splice_gradient(grad, sources, out))
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Stack the directions; the held values do not move."""
         (moved,) = tangents
         sequences = self._sequences(run)

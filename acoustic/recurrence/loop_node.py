@@ -13,7 +13,7 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, Run
+from acoustic.nodes.base import RANDOM, Node, PassContext
 from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
@@ -167,7 +167,7 @@ class Loop(Node):
 
     # ---- forward
 
-    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
         sequences = self.sequences(run)
         self._received.clear()
         self._allocate(run, sequences)
@@ -186,10 +186,10 @@ class Loop(Node):
         """The value of a member at all steps."""
         return self.members[position].value if self.compiled is None else self.compiled.value(position)
 
-    def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
+    def _readers(self, run: PassContext, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
-    def sequences(self, run: Run) -> Sequences:
+    def sequences(self, run: PassContext) -> Sequences:
         """The sequences of a pass. Raises ModelError without them."""
         delay = self.delays[0].node
         assert isinstance(delay, DelayNode)
@@ -199,10 +199,10 @@ class Loop(Node):
         steps = range(sequences.num_steps)
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
-    def _run_of(self, run: Run, t: int, sequences: Sequences) -> Run:
+    def _run_of(self, run: PassContext, t: int, sequences: Sequences) -> PassContext:
         return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
 
-    def _allocate(self, run: Run, sequences: Sequences) -> None:
+    def _allocate(self, run: PassContext, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""
         columns = sequences.num_steps * sequences.num_slots
         for member in self.members:
@@ -245,7 +245,7 @@ class Loop(Node):
         member_gradient[...] = gradient
         self._received.add(position)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
         sequences = self.sequences(run)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
@@ -302,7 +302,9 @@ class Loop(Node):
     def _rows(self, member: Member, grads: GradientTargets) -> list[int]:
         return [self.members[at].shape.rows if in_loop else grads.rows[at] for in_loop, at in member.operands]
 
-    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], grads: GradientTargets) -> None:
+    def _backward_outside(
+        self, run: PassContext, member: Member, inputs: Sequence[Any], grads: GradientTargets
+    ) -> None:
         """Add a member's contribution to the gradients of operands outside, from all steps at once."""
         targets = [None if in_loop else grads.targets[at] for in_loop, at in member.operands]
         if all(target is None for target in targets):
@@ -350,9 +352,9 @@ class LoopOutput(Node):
     def infer_shape(self, loop: Shape) -> Shape:
         return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
-    def forward(self, run: Run, loop: Any, *, out: Any) -> None:
+    def forward(self, run: PassContext, loop: Any, *, out: Any) -> None:
         out[...] = self.loop.value_of(self.position)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
         self.loop.receive(self.name, grad)
         grads.add(0, lambda out: out.fill(0))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from acoustic.nodes.base import Run
+from acoustic.nodes.base import PassContext
 from acoustic.nodes.sequence_state import Sequences
 
 
@@ -18,7 +18,7 @@ class DelayReader:
     source, member: the members of the delayed node and of the delay, with `value` and `gradient` of all steps.
     """
 
-    def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run) -> None:
+    def __init__(self, source: Any, member: Any, sequences: Sequences, run: PassContext) -> None:
         self.xp = run.xp
         self.sequences = sequences
         self.member = member

@@ -13,7 +13,7 @@ import numpy as np
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Run
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.products import Times
 from acoustic.runtime.memory import aligned_empty, aligned_zeros
 from readers.errors import ModelError
@@ -100,7 +100,7 @@ class Int8Times(Node):
         (b,) = shapes
         return Shape(self.weights.num_rows, b.cols)
 
-    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
         (b,) = inputs
         self.weights.multiply(np.ascontiguousarray(b.T, np.float32), out.T)
 

@@ -134,6 +134,7 @@ def load_metadata(path: str | Path) -> dict[str, Any]:
 
 
 def _parse_metadata(texts: dict[str, Any], path: str | Path | FilePart) -> dict[str, Any]:
-    if METADATA_KEY not in texts:
+    text = texts.get(METADATA_KEY)
+    if not isinstance(text, str):
         raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
-    return parse_object(texts[METADATA_KEY], f"{path}: metadata", error=ModelError)
+    return parse_object(text, f"{path}: metadata", error=ModelError)

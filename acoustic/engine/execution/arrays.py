@@ -11,7 +11,7 @@ from typing import Any
 
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.pass_plan import Graph, Layout, MatrixKey, gradient_of, value_of, work_of
-from acoustic.nodes.base import WORK, Node, Run
+from acoustic.nodes.base import WORK, Node, PassContext
 from acoustic.runtime.thread_team import share_of
 
 Resolve = Callable[[Mapping[str, Any]], list[Any]]  # the operands of a node, given the inputs
@@ -26,7 +26,7 @@ class Worker:
 
     index: int
     columns: slice
-    run: Run = field(init=False)
+    run: PassContext = field(init=False)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acoustic.engine.execution.arrays import Worker
 from acoustic.engine.execution.gradient_sink import LayerUpdate, taken
 from acoustic.engine.planning.pass_plan import BackwardPlan, gradient_of, value_of, work_of
-from acoustic.nodes.base import VALUE, WORK, Node, Run
+from acoustic.nodes.base import VALUE, WORK, Node, PassContext
 from acoustic.nodes.gradient_targets import GradientRoute, GradientTargets
 from acoustic.recurrence.loop_node import Loop, LoopOutput
 from acoustic.runtime.operations import Operation, PythonCall, in_phases
@@ -144,7 +144,7 @@ class BackwardLister:
             return program.loop_backward(node, received, grads, reads)
         resolve = program.operands(node, place, reads)
 
-        def call(run: Run, inputs: Mapping[str, Any]) -> None:
+        def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
             node.backward(run, own, resolve(inputs), value, grads.through(run.kernels), **work)
 
         # Copies of factors without gaps differ from pass to pass.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from acoustic.engine.planning.execution_graph import indicator_inputs, mixes_gaps
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.network.network import Network
-from acoustic.nodes.base import Node, Run
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.indicators import Indicators
@@ -20,7 +20,7 @@ class Feed:
     """What the nodes of a graph receive for a pass.
 
     roots: for messages; kernels: those of the nodes; names: of the inputs; inputs: their matrices (rows, T) or
-    Indicators; run: the Run that nodes see; sequences: the state of sequences that continue in the next minibatch;
+    Indicators; run: what nodes see; sequences: the state of sequences that continue in the next minibatch;
     is_changed: whether a stored value, or the run, differs from those of the last pass.
     """
 
@@ -29,13 +29,13 @@ class Feed:
         self.names = [node.name for node in graph.order if node.is_input]
         self.inputs: dict[str, Any] = {}
         self.kernels = kernels
-        self.run = Run(self.backend, kernels=kernels)
-        self._runs: dict[int, Run] = {}  # of the workers whose columns begin later
+        self.run = PassContext(self.backend, kernels=kernels)
+        self._runs: dict[int, PassContext] = {}  # of the workers whose columns begin later
         self.sequences = Sequences(self.backend.xp)
         self.is_changed = True
         self._indicators = indicator_inputs(graph)
         self._stored = [node for node in graph.order if node.is_stored]
-        self._seen: tuple[Run, list[int]] | None = None  # the run, and the versions of the stored nodes
+        self._seen: tuple[PassContext, list[int]] | None = None  # the run, and the versions of the stored nodes
         self._mixers: list[Node] | None = None  # nodes that cannot handle gaps; None: not known yet
 
     def begin(
@@ -53,7 +53,7 @@ class Feed:
         self._take_sequences(layout)
         self._look_at_stored()
 
-    def run_from(self, column: int) -> Run:
+    def run_from(self, column: int) -> PassContext:
         """The run as the worker sees it whose columns begin there."""
         if column not in self._runs:
             self._runs[column] = replace(self.run, first_column=self.run.first_column + column)
@@ -84,7 +84,7 @@ class Feed:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
         given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
         if given != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
-            self.run, self._runs = Run(self.backend, *given, kernels=self.kernels), {}
+            self.run, self._runs = PassContext(self.backend, *given, kernels=self.kernels), {}
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:

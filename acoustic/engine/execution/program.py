@@ -16,7 +16,7 @@ from acoustic.engine.execution.listing import CheckedPass, text_of
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.node_table import calls_kernels
 from acoustic.engine.planning.pass_plan import Layout, value_of, work_of
-from acoustic.nodes.base import Node, Run
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.recurrence.compiled_loop import BoundLoop, Resolve
 from acoustic.recurrence.loop_node import Loop
@@ -93,7 +93,7 @@ class Program(BoundArrays):
         node: Node,
         worker: Worker,
         way: str,
-        call: Callable[[Run, Mapping[str, Any]], None],
+        call: Callable[[PassContext, Mapping[str, Any]], None],
         by_python: bool = False,
     ) -> Operations:
         """The calls of kernels that ``call(run, inputs)`` of a node makes or, by Python, this call."""
@@ -102,7 +102,7 @@ class Program(BoundArrays):
             return [PythonCall(f"{node.type_name}.{way}", function, node=node.name)]
         emitter = self.emitter(node.name)
         inputs = {name: moving.stand_in[:, worker.columns] for name, moving in self.moving.items()}
-        call(Run(self.backend, kernels=emitter), inputs)
+        call(PassContext(self.backend, kernels=emitter), inputs)
         return emitter.operations
 
     def _pass(self, phases: list[list[Operations]], title: str) -> Pass:

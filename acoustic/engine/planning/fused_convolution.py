@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageWindows
-from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
+from acoustic.nodes.base import VALUE, WORK, Node, PassContext, Shape
 from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pooling import MaxPooling
@@ -44,7 +44,7 @@ class ConvolutionPooling(Node):
     def work_shape(self, w: Shape, image: Shape, b: Shape) -> Shape:
         return Shape(self._pooling.windows.count * w.rows, image.cols)
 
-    def forward(self, run: Run, w: Any, image: Any, b: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, run: PassContext, w: Any, image: Any, b: Any, *, out: Any, work: Any = None) -> None:
         work = run.backend.empty(*out.shape) if work is None else work
         for images, strips, products, columns in self._blocks(run, len(w), image.shape[1]):
             run.kernels.pack(self._windows.strips, image[:, images], strips)
@@ -55,7 +55,9 @@ class ConvolutionPooling(Node):
             run.kernels.add_column(_channels(pooled, b), b, _channels(pooled, b))
             self._activation.forward(run, pooled, out=pooled)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
+    def backward(
+        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None
+    ) -> None:
         w, image, _ = inputs
         # Written over the gradient after the activation.
         before = GradientTargets(run.backend, [grad], [True], kernels=into.kernels)
@@ -67,7 +69,7 @@ class ConvolutionPooling(Node):
         if into.needs(1):
             into.add(1, lambda out: self._image_gradient(run, grad, work, w, out))
 
-    def _weight_gradient(self, run: Run, grad: Any, work: Any, image: Any, out: Any) -> None:
+    def _weight_gradient(self, run: PassContext, grad: Any, work: Any, image: Any, out: Any) -> None:
         for images, strips, products, columns in self._blocks(run, len(out), image.shape[1]):
             run.kernels.pack(self._windows.strips, image[:, images], strips)
             run.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
@@ -76,7 +78,7 @@ class ConvolutionPooling(Node):
                 keep = 1.0 if images.start or part.start else 0.0
                 run.matmul(products[:, part], strips[rows].T, out, keep=keep)
 
-    def _image_gradient(self, run: Run, grad: Any, work: Any, w: Any, out: Any) -> None:
+    def _image_gradient(self, run: PassContext, grad: Any, work: Any, w: Any, out: Any) -> None:
         for images, strips, products, columns in self._blocks(run, len(w), out.shape[1]):
             run.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
             strips.fill(0)
@@ -89,7 +91,7 @@ class ConvolutionPooling(Node):
     def _windows(self) -> ImageWindows:
         return self._convolution.windows
 
-    def _blocks(self, run: Run, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list]]:
+    def _blocks(self, run: PassContext, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list]]:
         """Blocks of images: (images, strips, products, (first row of strips, slice of products) for each column)."""
         convolved: Image = self._pooling.windows.image
         strip, height = self._windows.strips.size, convolved.height

@@ -7,7 +7,7 @@ contribute no gradient.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.base import Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
@@ -35,7 +35,7 @@ class Ungapped(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return self.node.splits_frames(*shapes)
 
-    def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
+    def _real(self, run: PassContext, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""
         gaps = run.sequences.gaps if run.sequences is not None else None
         if gaps is None:
@@ -44,7 +44,7 @@ class Ungapped(Node):
         here = gaps[run.first_column : run.first_column + count]
         return (~here).nonzero()[0] if here.any() else None
 
-    def forward(self, run: Run, *inputs: Any, out: Any, **work: Any) -> None:
+    def forward(self, run: PassContext, *inputs: Any, out: Any, **work: Any) -> None:
         real = self._real(run, inputs, ())
         if real is None:
             self.node.forward(run, *inputs, out=out, **work)
@@ -57,13 +57,13 @@ class Ungapped(Node):
                 if matrix is not None:
                     work[name][:, real] = matrix
 
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         real = self._real(run, inputs, ())
         if real is None:
             return self.node.tangent(run, inputs, tangents)
         return self.node.tangent(run, self._taken(run, inputs, real), self._taken(run, tangents, real))
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, **work: Any) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: Any, **work: Any) -> None:
         has_columns = [*(into.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
         real = self._real(run, inputs, has_columns)
         if real is None:
@@ -81,11 +81,11 @@ class Ungapped(Node):
             if target is not None:
                 into.add(k, _scatter(target, real, self.framed[k]))
 
-    def _taken(self, run: Run, inputs: Sequence[Any], real: Any) -> list[Any]:
+    def _taken(self, run: PassContext, inputs: Sequence[Any], real: Any) -> list[Any]:
         return [_taken(run, x, real) if framed else x for x, framed in zip(inputs, self.framed)]
 
 
-def _taken(run: Run, matrix: Any, columns: Any) -> Any:
+def _taken(run: PassContext, matrix: Any, columns: Any) -> Any:
     """Some columns of a matrix, as a new matrix."""
     if isinstance(matrix, Indicators):
         return matrix.columns(columns)

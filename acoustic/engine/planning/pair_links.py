@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.network.traversal import forward_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, Run, Shape
+from acoustic.nodes.base import SOCKET, Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
 from readers.errors import ModelError
@@ -51,7 +51,7 @@ class Socket(Node):
         here = (numbers >= 0) & (columns >= 0)
         self._sequence, self._columns = numbers[here], columns[here]
 
-    def forward(self, run: Run, *, out: Any) -> None:
+    def forward(self, run: PassContext, *, out: Any) -> None:
         if self._values is None:
             raise ModelError(
                 f"{self.where}: takes the values of another network; expected an action for pairs of networks, such as "
@@ -60,7 +60,7 @@ class Socket(Node):
         out.fill(0)
         out[:, run.xp.asarray(self._columns)] = self._values[:, run.xp.asarray(self._sequence)]
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         mine, sequence = grad[:, run.xp.asarray(self._columns)], run.xp.asarray(self._sequence)
         if self.first_only:
             self.gradient = mine  # each sequence has one first step, and these are in order
@@ -91,14 +91,14 @@ class GradientReturn(Node):
     def infer_shape(self, *shapes: Shape) -> Shape:
         return Shape(1, 1)
 
-    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
         out.fill(0)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         for k, gradients in enumerate(self.gradients):
             into.add(k, lambda out, gradients=gradients: self._write(run, gradients, out))
 
-    def _write(self, run: Run, gradients: list[tuple[Any, Any]], out: Any) -> None:
+    def _write(self, run: PassContext, gradients: list[tuple[Any, Any]], out: Any) -> None:
         out.fill(0)
         for columns, gradient in gradients:
             out[:, run.xp.asarray(columns)] += gradient

@@ -15,7 +15,7 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import DELAY, SOCKET, SUPERVISED, VALUE, WORK, Node, Run, Shape
+from acoustic.nodes.base import DELAY, SOCKET, SUPERVISED, VALUE, WORK, Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import node_class, registered_nodes
@@ -119,7 +119,7 @@ def test_backward_adds(example):
     operands = example.operands(rng)
     network, _ = build(example, operands)
     node = network["v"]
-    run = Run(network.backend, True, example.settings.get("dropout_rate", 0.0), (1,))
+    run = PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0), (1,))
     value = np.empty(tuple(network.shapes["v"]), order="F")
     work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
@@ -148,7 +148,7 @@ def test_backward_adds(example):
 def test_value_may_overwrite_the_operands_it_names(example):
     operands = example.operands(np.random.default_rng(4))
     network, _ = build(example, operands)
-    node, run = network["v"], Run(network.backend, True, example.settings.get("dropout_rate", 0.0))
+    node, run = network["v"], PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0))
     separate = np.empty(tuple(network.shapes["v"]), order="F")
     work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}

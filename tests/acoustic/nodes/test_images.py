@@ -8,7 +8,7 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.kernels.image_geometry import Image, ImageShape, image_of, keep_image
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import Run, Shape
+from acoustic.nodes.base import PassContext, Shape
 from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.nodes.image_formulas import (
@@ -297,7 +297,7 @@ def test_training_limits_what_every_convolution_packs():
     network, _ = image_stack(40)
     limit_packing(network, 3)
     assert [network[name].settings["maxTempMemSizeInSamples"] for name in ("c1", "c2")] == [3, 3]
-    assert network["c1"].images_at_a_time(Run(network.backend)) <= 3
+    assert network["c1"].images_at_a_time(PassContext(network.backend)) <= 3
 
 
 def test_the_limit_of_a_training_configuration_reaches_the_convolutions(array_reader):
