@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     runs = [("original", decoder), *((f"score {score:g}", weak.with_hotwords(listed, score)) for score in SCORES)]
     for score in NOT_AHEAD:
         runs.append((f"{score:g}, not ahead", weak.with_hotwords(listed, score)))
-        runs[-1][1]._hotwords.nodes["first_entry"] = 0
+        runs[-1][1]._search_lm.second.ahead.states["first"] = 0
     print(
         f"{'':14} {'recall of listed':>17} {'false':>6} {'recall of others':>17} {'WER of others':>14} {'seconds':>8}"
     )

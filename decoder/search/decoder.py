@@ -35,7 +35,8 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel, LMArrays
-from decoder.search.hotwords import DEFAULT_SCORE, Phrases, hotword_arrays, open_phrases
+from decoder.search.hotwords import DEFAULT_SCORE, Phrases, compile_phrases, open_phrases
+from decoder.search.kernels.search_lm import SearchLM
 from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.token_store import STEPS, Trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, new_cache, search, start_search
@@ -145,7 +146,10 @@ class Decoder:
         self._use(SearchTables.make(graph, lm, cntkmap, cntkmap_where), options or SearchOptions())
 
     def _use(self, tables: SearchTables, options: SearchOptions) -> None:
-        self.graph, self.lm, self.score_row, self._tables = tables.graph, tables.lm, tables.score_row, tables
+        self.graph = tables.graph
+        self.lm = tables.lm
+        self.score_row = tables.score_row
+        self._tables = tables
         self._phrases: Phrases = {}
         self._num_rows = int(tables.score_row[tables.graph.arrays.position_state].max()) + 1
         self._set_options(options)
@@ -167,12 +171,12 @@ class Decoder:
         ConfigError
             For an unknown option or a value out of range.
         """
-        known = {option.name for option in fields(SearchOptions)}
-        for name in changes.keys() - known:
-            raise ConfigError(f"search option {name}: unknown; expected one of {', '.join(sorted(known))}")
-        other = copy.copy(self)
-        other._set_options(replace(self.options, **changes))
-        return other
+        names = {option.name for option in fields(SearchOptions)}
+        for name in changes.keys() - names:
+            raise ConfigError(f"search option {name}: unknown; expected one of {', '.join(sorted(names))}")
+        decoder = copy.copy(self)
+        decoder._set_options(replace(self.options, **changes))
+        return decoder
 
     def with_hotwords(
         self,
@@ -205,18 +209,18 @@ class Decoder:
             are no numbers from -1000 to 1000, and a malformed file.
         OSError
         """
-        other = copy.copy(self)
-        other._phrases = open_phrases(phrases, score, self._tables, on_fault)
-        other._set_options(self.options)
-        return other
+        decoder = copy.copy(self)
+        decoder._phrases = open_phrases(phrases, score, self._tables, on_fault)
+        decoder._set_options(self.options)
+        return decoder
 
     def with_hotwords_of(self, other: "Decoder") -> "Decoder":
         """A decoder with the hotwords of another one, except for those with words that its graph does not have."""
         if not other._phrases:
             return self
-        known, _ = self._tables.word_symbols
+        symbol_of, _ = self._tables.word_symbols
         return self.with_hotwords(
-            {" ".join(one): score for one, score in other._phrases.items() if known.keys() >= set(one)}
+            {" ".join(words): score for words, score in other._phrases.items() if symbol_of.keys() >= set(words)}
         )
 
     def _set_options(self, options: SearchOptions) -> None:
@@ -243,7 +247,8 @@ class Decoder:
             max_level=self._tables.num_levels(options),
             initial_tokens=INITIAL_TOKENS,
         )
-        self._hotwords = hotword_arrays(self._phrases, self._tables, options) if self._phrases else None
+        second = compile_phrases(self._phrases, self._tables, options) if self._phrases else None
+        self._search_lm = SearchLM(NO_LM if lm is None else lm.arrays, second)
 
     @property
     def num_rows(self) -> int:
@@ -298,27 +303,29 @@ class Decoder:
 
     def _decode(self, frames: np.ndarray, widenings: int) -> DecodingResult:
         """Decode frames (T, K), with a beam that has been doubled `widenings` times."""
-        lm, settings = NO_LM if self.lm is None else self.lm.arrays, widened(self._settings, widenings)
+        settings = widened(self._settings, widenings)
         try:
             cache = self._caches.pop()
         except IndexError:  # first search of a thread
             cache = new_cache(settings)
-        start = start_search(self._arrays, settings, self._hotwords, cache)
-        outcome, cost, end, trace, num_frames, advanced, hotwords = search(self._arrays, lm, settings, start, frames)
-        if self._hotwords is None:
+        start = start_search(self._arrays, self._search_lm, settings, cache)
+        outcome, cost, end, trace, num_frames, advanced, lm = search(self._arrays, settings, start, frames)
+        if lm.second is None:
             self._caches.append(cache)
         last = int(end)
         reason = reason_of(outcome, num_frames)
         tokens_per_frame = advanced / num_frames if num_frames else 0.0
         if reason and not (self.options.partial and num_frames and last >= 0):
             return DecodingResult(reason, len(frames), tokens_per_frame=tokens_per_frame, widenings=widenings)
-        searched, lattice = frames[:num_frames], None
-        path = trace_path(self._arrays, lm, hotwords, settings, trace, last, searched)
+        searched = frames[:num_frames]
+        lattice = None
+        path = trace_path(self._arrays, lm, settings, trace, last, searched)
         if self.options.lattice_beam is not None:
             lattice = self._lattice_of(trace, trace.counts[STEPS] - 1 if reason else last, searched)
         margin = self._margin(searched)
-        found = reason, len(frames), float(cost), path, lattice, margin
-        return DecodingResult(*found, tokens_per_frame, widenings, self)
+        return DecodingResult(
+            reason, len(frames), float(cost), path, lattice, margin, tokens_per_frame, widenings, self
+        )
 
     def _margin(self, frames: np.ndarray) -> np.ndarray:
         """Return what the best state of each frame (T, K) scores above the best one of silence, (T,) f4.
@@ -332,9 +339,11 @@ class Decoder:
 
     def _lattice_of(self, trace: Trace, end: int, frames: np.ndarray) -> WordLattice:
         """Return the lattice of a finished search; see `word_lattice`."""
-        acweight, lattice_beam = self.options.acweight, self.options.lattice_beam
+        lattice_beam = self.options.lattice_beam
         assert lattice_beam is not None
-        return word_lattice(self.graph, self._arrays, self.silence, acweight, lattice_beam, trace, end, frames)
+        return word_lattice(
+            self.graph, self._arrays, self.silence, self.options.acweight, lattice_beam, trace, end, frames
+        )
 
 
 def ready_decoder(tables: SearchTables, options: SearchOptions) -> Decoder:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.search.kernels.advance import ending_cost
-from decoder.search.kernels.hotwords import Hotwords, hotword_step, pair_of, parts_of
-from decoder.search.kernels.tables import END_SENTENCE, SearchGraph, Settings
-from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
+from decoder.search.kernels.search_lm import SearchLM, history_of, ngram_step, parts_of, second_step
+from decoder.search.kernels.tables import SearchGraph, Settings
+from decoder.search.kernels.token_store import NODE_LABEL, Trace
 from readers.common.arrays import Float32Array, Float64Array, Integer
 from readers.common.kernels import njit
 
@@ -80,16 +80,15 @@ class WordTimes(NamedTuple):
 
 def trace_path(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     trace: Trace,
     end: int,
     frames: np.ndarray,
 ) -> SearchPath:
-    """Follow the back pointers from step `end`; frames (T, K) f4 as for the search, and its hotwords."""
+    """Follow the back pointers from step `end`; frames (T, K) f4 as for the search, lm as it leaves it."""
     steps, begin = steps_back(trace, end, frames.shape[0], -1), (settings.start, settings.lm_start)
-    columns, _, _ = step_costs(graph, lm, hotwords, settings, steps, frames, 0, *begin, False)
+    columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, *begin, False)
     return SearchPath(*steps, *columns)
 
 
@@ -116,8 +115,7 @@ def steps_back(trace: Trace, end: Integer, num_frames: Integer, begin: Integer) 
 @njit(cache=True, nogil=True)
 def step_costs(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     steps: PathSteps,
     frames: Float32Array,
@@ -150,27 +148,18 @@ def step_costs(
                 cost[i] += position["forward_cost"]
             state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
-            cost[i], ln_lm[i], _ = ending_cost(graph, lm, hotwords, settings, state, history)
+            cost[i], ln_lm[i], _ = ending_cost(graph, lm, settings, state, history)
         elif label[i] == new_sentence:
-            cost[i], ln_lm[i], _ = ending_cost(graph, lm, hotwords, settings, state, history)
+            cost[i], ln_lm[i], _ = ending_cost(graph, lm, settings, state, history)
             cost[i] += settings.new_sentence
             state, history = np.int64(settings.start), np.int64(settings.lm_start)
         else:
             word = graph.words[-2 - label[i]]
-            cost[i] = word["cost"] - word["paid"]
-            asked = settings.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
-            if hotwords is not None:
-                history, node = parts_of(hotwords, history)
-                bonus, node = hotword_step(hotwords, node, -2 - label[i])
-                cost[i] -= bonus
-            if asked >= 0:
-                lm_cost, following = lm_step(lm, history, asked)
-                history, ln_lm[i] = np.int64(following), -lm_cost
-                cost[i] += settings.lm_scale * lm_cost
-            if word["lm"] == END_SENTENCE:
-                history = np.int64(SENTENCE_OVER)
-            if hotwords is not None:
-                history = pair_of(hotwords, history, node)
+            lm_state, second_state = parts_of(lm.second, history)
+            second_cost, second_state = second_step(lm.second, second_state, -2 - label[i])
+            ln_lm[i], lm_state = ngram_step(lm.ngrams, settings.lm_end, lm_state, np.int64(word["lm"]))
+            cost[i] = word["cost"] - word["paid"] + second_cost - settings.lm_scale * ln_lm[i]
+            history = history_of(lm.second, lm_state, second_state)
             state = np.int64(word["target"])
     return (acoustic, ln_lm, cost), state, history
 

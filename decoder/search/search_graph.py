@@ -9,9 +9,9 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
-from decoder.search.kernels.hotwords import NO_WORD, OTHER_WORD
 from decoder.search.kernels.lookahead import LookAhead
-from decoder.search.kernels.tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, SearchGraph
+from decoder.search.kernels.search_lm import END_SENTENCE, KEEP_HISTORY
+from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD, SearchGraph
 from decoder.search.lm_ahead import NO_AHEAD, look_ahead, place_words
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
@@ -51,8 +51,11 @@ class SearchTables:
         ahead: LookAhead | None = None,
         ready: Mapping[RecordKey, np.ndarray] | None = None,
     ):
-        self.graph, self.lm = graph, lm
-        self.score_row, self.word_lm, self.least_lm_cost = score_row, word_lm, least_lm_cost
+        self.graph = graph
+        self.lm = lm
+        self.score_row = score_row
+        self.word_lm = word_lm
+        self.least_lm_cost = least_lm_cost
         if ahead is not None:
             self.look_ahead = ahead
         self._ready = dict(ready or {})
@@ -105,8 +108,10 @@ class SearchTables:
     @cached_property
     def _sentence_levels(self) -> np.ndarray | None:
         """(S,) i4: levels of the states if the start state follows the final ones; None if they would form a circle."""
-        arrays, start = self.graph.arrays, self.graph.start
-        final, levels = np.isfinite(arrays.final_cost), arrays.word_level.copy()
+        arrays = self.graph.arrays
+        start = self.graph.start
+        final = np.isfinite(arrays.final_cost)
+        levels = arrays.word_level.copy()
         levels[start] = max(levels[start], levels[final].max() + 1)  # word arcs may lead back to the start state, too
         raised = [start]
         while raised:
@@ -128,7 +133,8 @@ class SearchTables:
         costs = float(options.sil_cost), float(options.lm_scale), float(options.word_penalty)
         lattice = options.lattice_beam is not None
         keys = record_keys(lattice, *costs, silence, len(ahead.sets))
-        first_word, start = self.graph.arrays.first_word, self.graph.start
+        first_word = self.graph.arrays.first_word
+        start = self.graph.start
         if self.new_sentence(options) < np.inf and first_word[start] < first_word[start + 1]:
             keys[2] = ("states", lattice, True)
         positions, arcs, states, words = self.records(keys, ahead)
@@ -143,12 +149,12 @@ class SearchTables:
 
     def _shared(self, key: RecordKey, make: Callable[..., np.ndarray]) -> np.ndarray:
         """Return records that were made before for the same key, or make them."""
-        found = self._ready.get(key)
-        if found is None:
-            found = self._in_use.get(key)
-        if found is None:
-            self._in_use[key] = found = make(*key[1:])
-        return found
+        records = self._ready.get(key)
+        if records is None:
+            records = self._in_use.get(key)
+        if records is None:
+            self._in_use[key] = records = make(*key[1:])
+        return records
 
     def _junction(self, lattice: bool) -> np.ndarray:
         arrays = self.graph.arrays
@@ -159,7 +165,8 @@ class SearchTables:
         return arrays.junction * (fans_out | np.isfinite(arrays.final_cost)).astype(np.uint8)
 
     def _positions(self, lattice: bool) -> np.ndarray:
-        arrays, exit = self.graph.arrays, self.graph.arrays.position_exit
+        arrays = self.graph.arrays
+        exit = arrays.position_exit
         direct = self._junction(lattice)[exit] == 0  # junctions are entered between frames, see process_word_arcs
         return _table(
             POSITION,
@@ -196,7 +203,9 @@ class SearchTables:
         )
 
     def _words(self, lm_scale: float, word_penalty: float) -> np.ndarray:
-        graph, arrays, label = self.graph, self.graph.arrays, self.graph.arrays.word_label
+        graph = self.graph
+        arrays = graph.arrays
+        label = arrays.word_label
         is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
         paid = graph.lookahead[label].astype(np.float64) * bool(np.any(self.word_lm != KEEP_HISTORY))
         paid -= word_penalty * is_word[label]
@@ -229,8 +238,8 @@ def score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: s
     """(H,) i4: row of the scores matrix for each HMM state; -1 for a state that is on no arc and has no row."""
     if cntkmap is None:
         return np.arange(len(graph.states), dtype=np.int32)
-    known = set(graph.states)
-    unknown = [name for name in cntkmap if name not in known]
+    states = set(graph.states)
+    unknown = [name for name in cntkmap if name not in states]
     if unknown:
         raise GraphError(
             f"{where}: state [{unknown[0]}]{_and_more(unknown)} not in {graph.where}; expected states of its model set"
@@ -262,31 +271,31 @@ def word_symbols(graph: DecodingGraph) -> tuple[dict[str, int], np.ndarray]:
     """(word -> symbol, (V,) i4: symbol of each graph word), for words as the results show them.
 
     The graph's own name of a word means the same.  Words with the same output have the same symbol; the symbol is
-    OTHER_WORD for </s>, and NO_WORD for <s> and words without output.
+    END_SENTENCE for </s>, and KEEP_HISTORY for <s> and words without output.
     """
-    symbols: dict[str, int] = {}
-    found = np.empty(len(graph.words), np.int32)
+    symbol_of: dict[str, int] = {}
+    symbols = np.empty(len(graph.words), np.int32)
     names = list(zip(graph.words, graph.outputs))
     for i, (word, output) in enumerate(names):
         if word == SENTENCE_END:
-            found[i] = OTHER_WORD
+            symbols[i] = END_SENTENCE
         elif word == SENTENCE_START or not output:
-            found[i] = NO_WORD
+            symbols[i] = KEEP_HISTORY
         else:
-            found[i] = symbols.setdefault(output, len(symbols))
-    for (word, _), symbol in zip(names, found.tolist()):
+            symbols[i] = symbol_of.setdefault(output, len(symbol_of))
+    for (word, _), symbol in zip(names, symbols.tolist()):
         if symbol >= 0:
-            symbols.setdefault(word, symbol)
-    return symbols, found
+            symbol_of.setdefault(word, symbol)
+    return symbol_of, symbols
 
 
 def least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:
     """(V,) f8: the least LM cost of each graph word over all histories; 0 for words that are not in the LM."""
     least = np.zeros(word_lm.shape[0])
-    asked = word_lm >= 0
-    if lm is not None and asked.any():
-        costs = optimistic_costs(lm, word_lm[asked])
-        least[asked] = np.where(np.isinf(costs), 0.0, costs)
+    in_lm = word_lm >= 0
+    if lm is not None and in_lm.any():
+        costs = optimistic_costs(lm, word_lm[in_lm])
+        least[in_lm] = np.where(np.isinf(costs), 0.0, costs)
     return least
 
 
@@ -320,15 +329,16 @@ def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
     word_source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first_word))
     entered = np.zeros(target_model.shape[0], dtype=bool)
     for silent in np.flatnonzero(silence):
-        inside = np.zeros(graph.num_states, dtype=bool)  # states reached from this model
-        outside = np.zeros(graph.num_states, dtype=bool)
-        inside[arrays.position_exit[model == silent]] = True
-        outside[arrays.position_exit[model != silent]] = True
-        outside[graph.start] = True
+        from_silence = np.zeros(graph.num_states, dtype=bool)  # states that follow this model
+        from_others = np.zeros(graph.num_states, dtype=bool)
+        from_silence[arrays.position_exit[model == silent]] = True
+        from_others[arrays.position_exit[model != silent]] = True
+        from_others[graph.start] = True
         for _ in range(int(arrays.word_level.max())):
-            np.logical_or.at(inside, arrays.word_target, inside[word_source])  # several arcs may lead to a state
-            np.logical_or.at(outside, arrays.word_target, outside[word_source])
-        entered |= (target_model == silent) & ~(inside & ~outside)[source]
+            # Several arcs may lead to a state.
+            np.logical_or.at(from_silence, arrays.word_target, from_silence[word_source])
+            np.logical_or.at(from_others, arrays.word_target, from_others[word_source])
+        entered |= (target_model == silent) & ~(from_silence & ~from_others)[source]
     return entered
 
 

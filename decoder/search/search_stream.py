@@ -15,7 +15,7 @@ from itertools import zip_longest
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END
-from decoder.search.decoder import NO_LM, Decoder, DecodingResult, reason_of, score_frames
+from decoder.search.decoder import Decoder, DecodingResult, reason_of, score_frames
 from decoder.search.kernels.compaction import compact
 from decoder.search.kernels.stream_lattice import drop_dead, prune_trace, shared_path, word_confidences
 from decoder.search.kernels.token_store import ARRIVALS, NODE_LABEL, STEPS, add_step, grow_trace
@@ -93,9 +93,10 @@ class SearchStream:
 
     def __init__(self, decoder: Decoder):
         self.decoder = decoder
-        self._graph, self._settings, self._num_rows = decoder._arrays, decoder._settings, decoder.num_rows
-        self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
-        self._state = start_search(self._graph, self._settings, decoder._hotwords)
+        self._graph = decoder._arrays
+        self._settings = decoder._settings
+        self._num_rows = decoder.num_rows
+        self._state = start_search(self._graph, decoder._search_lm, self._settings)
         self._scores: list[np.ndarray] = []  # of the frames after the stable path
         self._first_score = 0  # their first frame
         self._keeps_lattice = decoder.options.lattice_beam is not None
@@ -149,7 +150,7 @@ class SearchStream:
             self._all_scores.append(frames)
         for begin in range(0, len(frames), COMPACT_EVERY):
             part = frames[begin : begin + COMPACT_EVERY]
-            self._state = advance(self._graph, self._lm, self._settings, self._state, part, False)
+            self._state = advance(self._graph, self._settings, self._state, part, False)
             self._since += len(part)
             if self._since >= COMPACT_EVERY:
                 self._compact()
@@ -180,24 +181,27 @@ class SearchStream:
         frames.flags.writeable = False
         state = self._state
         if state.count:
-            state = advance(self._graph, self._lm, self._settings, state, frames, True)
-        outcome, cost, end, trace, num_frames, advanced = end_search(self._graph, self._lm, self._settings, state)
+            state = advance(self._graph, self._settings, state, frames, True)
+        outcome, cost, end, trace, num_frames, advanced = end_search(self._graph, self._settings, state)
         reason = reason_of(outcome, num_frames)
         tokens = advanced / num_frames if num_frames else 0.0
-        self._state, self._is_finished = state._replace(count=0), True
+        self._state = state._replace(count=0)
+        self._is_finished = True
         if reason and not (self.decoder.options.partial and num_frames and end >= 0):
             return DecodingResult(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
         steps = steps_back(trace, end, num_frames, self._stop)
         columns, _ = self._costs(steps, num_frames, False)
         self._stable.add(steps, columns)
-        path, lattice = self._stable.path(), None
+        path = self._stable.path()
+        lattice = None
         if self._keeps_lattice:
             last = int(trace.counts[STEPS] - 1 if reason else end)
             searched = _concatenated(self._all_scores, self._width)[:num_frames]
             lattice = self.decoder._lattice_of(trace, last, searched)
         margin = np.concatenate(self._margins)[:num_frames] if self._margins else np.zeros(0, np.float32)
-        found = reason, self._num_frames, float(cost), path, lattice, margin
-        return DecodingResult(*found, tokens_per_frame=tokens, decoder=self.decoder)
+        return DecodingResult(
+            reason, self._num_frames, float(cost), path, lattice, margin, tokens_per_frame=tokens, decoder=self.decoder
+        )
 
     def confidences(self) -> list[float | None]:
         """Posterior probabilities of the words of `partial`, in the lattice so far.
@@ -207,18 +211,22 @@ class SearchStream:
         list of float or None
             One per word: None without a lattice, and after the end of the utterance.
         """
-        words, state = self.partial().words, self._state
+        words = self.partial().words
+        state = self._state
         if not (self._keeps_lattice and self.alive and words) or state.trace.counts[ARRIVALS] > MAX_ARRIVALS:
             return [None] * len(words)
-        graph, before = self.decoder.graph, self._told
+        graph = self.decoder.graph
+        told_before = self._told
         since = max(0, self._num_frames - RECENT)
-        beam, word_of_arc = self._settings.lattice_beam, graph.arrays.word_label
+        beam = self._settings.lattice_beam
+        word_of_arc = graph.arrays.word_label
         arcs, confidence = word_confidences(
-            state.trace, state.new, state.count, state.best, beam, word_of_arc, since if before else 0
+            state.trace, state.new, state.count, state.best, beam, word_of_arc, since if told_before else 0
         )
         written = [is_written(graph, word) for word in word_of_arc[arcs].tolist()]
-        found = confidence[np.array(written, bool)].tolist()
-        self._told = [known if one < 0 else one for one, known in zip_longest(found, before[: len(found)])]
+        posteriors = confidence[np.array(written, bool)].tolist()
+        pairs = zip_longest(posteriors, told_before[: len(posteriors)])
+        self._told = [before if posterior < 0 else posterior for posterior, before in pairs]
         return self._told
 
     @property
@@ -252,15 +260,16 @@ class SearchStream:
 
     def _costs(self, steps: PathSteps, until: int, goes_on: bool) -> tuple[Columns, tuple[int, int]]:
         """((acoustic, lm, cost), (acceptor state, LM state) at its end) of the steps up to frame `until`."""
-        wanted, first = [], self._first_score
-        for frames in self._scores:
+        blocks = []
+        first = self._first_score
+        for block in self._scores:
             if first >= until:
                 break
-            wanted.append(frames)
-            first += len(frames)
-        frames = _concatenated(wanted, self._width)
+            blocks.append(block)
+            first += len(block)
+        frames = _concatenated(blocks, self._width)
         columns, state, history = step_costs(
-            self._graph, self._lm, self._state.hotwords, self._settings, steps, frames, self._first_score,
+            self._graph, self._state.lm, self._settings, steps, frames, self._first_score,
             *self._place, goes_on,
         )  # fmt: skip
         return columns, (int(state), int(history))

@@ -12,7 +12,8 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel
 from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
-from decoder.search.kernels.tables import ARC, END_SENTENCE, POSITION, STATE, WORD
+from decoder.search.kernels.search_lm import END_SENTENCE
+from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD
 from decoder.search.lm_ahead import NO_AHEAD, minima_levels
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import RecordKey, SearchTables, record_keys, score_rows, silence_models

@@ -377,12 +377,16 @@ def ctm_summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     utterances = read_ctm(path)
     words = [word for entry in utterances.values() for word in entry]
-    known = [word.confidence for word in words if word.confidence is not None]
+    confidences = [word.confidence for word in words if word.confidence is not None]
     return [
         ("utterances", len(utterances)),
         ("words", f"{len(words)}, {len({word.text for word in words})} different"),
         ("ends at", f"{max(word.end for word in words):.2f} s"),
-        ("confidence", f"given for {len(known)}" + (f", mean {sum(known) / len(known):.3f}" if known else "")),
+        (
+            "confidence",
+            f"given for {len(confidences)}"
+            + (f", mean {sum(confidences) / len(confidences):.3f}" if confidences else ""),
+        ),
     ]
 
 
@@ -402,7 +406,7 @@ def subtitles_summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
     ends = [
-        int(hours or 0) * 3600 + int(minutes) * 60 + int(whole) + int(thousandths) / 1000
-        for hours, minutes, whole, thousandths in (cue.groups() for cue in cues)
+        int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(thousandths) / 1000
+        for hours, minutes, seconds, thousandths in (cue.groups() for cue in cues)
     ]
     return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]

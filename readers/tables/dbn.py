@@ -247,9 +247,9 @@ class _DbnFile:
 
 def summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
-    found = read_dbn(path)
-    figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]
-    for number, layer in enumerate(found.layers):
+    model = read_dbn(path)
+    figures: Figures = [("version", model.version), ("comment", model.comment.strip() or "none")]
+    for number, layer in enumerate(model.layers):
         rows, cols = layer.weights.shape
         figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
-    return [*figures, ("priors", "none" if found.prior is None else len(found.prior))]
+    return [*figures, ("priors", "none" if model.prior is None else len(model.prior))]

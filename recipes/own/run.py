@@ -230,7 +230,8 @@ class Recipe:
         if self.options.lm is not None:
             with atomic_write(self.lm_file("given")) as file:
                 file.write(read_bytes(self.options.lm))
-        folder, vocabulary = self.out / "lm", self.out / "lm" / "vocabulary"
+        folder = self.out / "lm"
+        vocabulary = self.out / "lm" / "vocabulary"
         sources = {"tune-trained": folder / "train.txt", "trained": folder / "known.txt"}
         if self.options.text is None:
             for name, text in sources.items():

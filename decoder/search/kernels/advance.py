@@ -20,29 +20,18 @@ technical report F-INFENG/TR38, 1989.
 
 import numpy as np
 
-from decoder.lm.language_model import LMArrays, lm_step
-from decoder.search.kernels.hotwords import (
-    OTHER_WORD,
-    ROOT,
-    Hotwords,
-    held_bonus,
-    hotword_cost_ahead,
-    hotword_step,
-    pair_of,
+from decoder.search.kernels.search_lm import (
+    END_SENTENCE,
+    SearchLM,
+    cached_cost_ahead,
+    history_of,
+    ngram_step,
     parts_of,
     room_for_pairs,
+    second_end,
+    second_step,
 )
-from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
-from decoder.search.kernels.tables import (
-    END_SENTENCE,
-    KEEP_HISTORY,
-    Beam,
-    Cutoffs,
-    OldTokens,
-    SearchGraph,
-    Settings,
-    Span,
-)
+from decoder.search.kernels.tables import Arrival, Beam, Cutoffs, OldTokens, Origin, SearchGraph, Settings, Span
 from decoder.search.kernels.token_store import (
     ARRIVALS,
     LOW_32,
@@ -88,8 +77,7 @@ def cheapest_step(graph: SearchGraph, settings: Settings, token: np.void, scores
 @njit(**UNCOUNTED, forceinline=True)
 def process_emitting(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     scores: Float32Array,
     waiting: OldTokens,
@@ -107,10 +95,7 @@ def process_emitting(
     old, begin, num_old, cutoff, frame = waiting
     new, count, table, stamp = into
     best, best_cost, bound = beam
-    num_positions, room, mask = graph.positions.shape[0], new.shape[0], cache.shape[0] - 1
-    sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
-    costs, level_of = graph.ahead.cost, graph.ahead.level
-    single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
+    num_positions, room = graph.positions.shape[0], new.shape[0]
     positions, arcs = graph.positions, graph.arcs
     for i in range(begin, num_old):
         token = old[np.uint64(i)]
@@ -153,19 +138,8 @@ def process_emitting(
                 continue
             new_ahead = ahead
             if new_set:
-                # Nearly always cached, and seldom within the beam.
-                query = history << 32 | np.int64(arc["word_set"])
-                slot = cache_slot(query, mask)
-                if cache[np.uint64(slot)]["key"] != query:
-                    cache[np.uint64(slot)]["key"] = query
-                    if hotwords is not None:
-                        found = hotword_cost_ahead(graph.ahead, lm, hotwords, settings.lm_scale, query)
-                    elif single:
-                        found = plain_cost_ahead(sets, histories, place_of, costs, level_of, settings.lm_scale, query)
-                    else:
-                        found = cost_ahead(graph.ahead, lm, settings.lm_scale, query)
-                    cache[np.uint64(slot)]["cost"] = found
-                new_ahead = cache[np.uint64(slot)]["cost"]
+                word_set = np.int64(arc["word_set"])
+                new_ahead = cached_cost_ahead(graph.ahead, lm, settings.lm_scale, cache, history, word_set)
                 if not go + new_ahead - slack <= bound:
                     continue
             key = np.int64(arc["target"]) << 32 | history
@@ -185,8 +159,7 @@ def process_emitting(
 @njit(**UNCOUNTED, forceinline=True)
 def process_word_arcs(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     frame: Integer,
     cutoffs: Cutoffs,
@@ -203,154 +176,112 @@ def process_word_arcs(
     """
     level, begin, end = span
     tokens, count, table, stamp = into
-    num_positions, state_set, mask = graph.positions.shape[0], graph.ahead.state_set, cache.shape[0] - 1
-    sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
-    costs, level_of = graph.ahead.cost, graph.ahead.level
-    single = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
-    room = min(room, tokens.shape[0] - count, room_for_pairs(hotwords))
-    goes_on = settings.new_sentence < np.inf
-    next_node: Integer
-    lm_word: Integer
-    if hotwords is not None:
-        symbol_of, nodes, pairs, first_pair = hotwords.symbol, hotwords.nodes, hotwords.pairs, hotwords.first_pair
+    room = min(room, tokens.shape[0] - count, room_for_pairs(lm.second))
     for i in range(begin, end):
         token = tokens[i]
-        place, history = token["key"] >> 32, token["key"] & LOW_32
-        lm_state = history
-        if hotwords is not None:  # `parts_of`, without the time that passing many arrays costs
-            node, held = np.int64(ROOT), 0.0
-            if history >= first_pair and history != SENTENCE_OVER:
-                lm_state = np.int64(pairs[history - first_pair]["lm"])
-                node = np.int64(pairs[history - first_pair]["node"])
-                held = nodes[node]["held"]
-        cost, slack, ahead = token["cost"], token["slack"], token["ahead"]
-        if level < 0:
-            position = graph.positions[place]
-            if not position["crosses"] or not cost + ahead - slack <= cutoffs.position:
-                continue
-            state = np.int64(position["exit"])
-            cost += position["forward_cost"]
-        else:
-            state = place - num_positions
-            if graph.states[state]["level"] != level:
-                continue
+        state, cost = leave_place(graph, token, level, cutoffs.position)
+        if state < 0:
+            continue
         first, stop = graph.states[state]["first_word"], graph.states[state + 1]["first_word"]
+        # Room for all successors is claimed before the first is made: the caller grows the tables and resumes at this
+        # token, and one left between two arcs would make its first successors twice.
         room -= stop - first + 3
         if room < 0:
             return i, count, 2 * (stop - first + 3)
         step = np.int64(token["step"])
         if step < 0:
-            step = add_step(trace, ~step, place, frame)
+            step = add_step(trace, ~step, token["key"] >> 32, frame)
             token["step"] = step
-        at_junction = level < 0 and graph.states[state]["junction"] != 0
-        if at_junction:  # a single step, into the junction; its word arcs are crossed at level 0
-            first, stop = first - 1, first
-        for w in range(first, stop):
-            target, label, following, after, more_slack, ln_lm = state, NODE_LABEL, history, cost, slack, 0.0
-            bonus = 0.0
-            if at_junction:
-                if after + ahead - slack > cutoffs.junction:
-                    continue
-            else:
-                word = graph.words[w]
-                # The bound holds for every LM cost, so it saves the look-up.
-                bound = max(word["bound"], ahead) if settings.looks_ahead else word["bound"]
-                if hotwords is not None:
-                    bonus, next_node = -held, np.int64(ROOT)
-                    if symbol_of[w] != OTHER_WORD:
-                        bonus, next_node = hotword_step(hotwords, node, w)
-                    if bonus > 0:
-                        bound = word["bound"] - bonus
-                if cost - slack + bound > cutoffs.word:
-                    continue
-                target, label, lm_word = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
-                if lm_word != KEEP_HISTORY and history == SENTENCE_OVER:
-                    continue
-                if lm_word == END_SENTENCE:
-                    lm_word = settings.lm_end
-                following = lm_state
-                if lm_word >= 0:
-                    lm_cost, following = lm_step(lm, lm_state, lm_word)
-                    if not lm_cost < np.inf:
-                        continue
-                    ln_lm = -lm_cost
-                if word["lm"] == END_SENTENCE:
-                    following = np.int64(SENTENCE_OVER)
-                rest = -settings.lm_scale * ln_lm - word["paid"]
-                if hotwords is not None:
-                    if next_node != ROOT:
-                        following = pair_of(hotwords, following, next_node)
-                    rest -= bonus
-                after += word["cost"] + rest
-                if settings.looks_ahead:
-                    rest = after - cost - ahead
-                more_slack += max(0.0, rest)
-                if after - more_slack > cutoffs.word:
-                    continue
-            key = (num_positions + target) << 32 | following
-            index = find(table, stamp, tokens, key)
-            better = index < 0 or after < tokens[index]["cost"]
-            fresh = index < 0
-            if fresh:
-                new_ahead = ahead
-                if label != NODE_LABEL and settings.looks_ahead:
-                    query = following << 32 | np.int64(state_set[target])
-                    slot = cache_slot(query, mask)
-                    if cache[slot]["key"] != query:
-                        cache[slot]["key"] = query
-                        if hotwords is not None:
-                            found = hotword_cost_ahead(graph.ahead, lm, hotwords, settings.lm_scale, query)
-                        elif single:
-                            found = plain_cost_ahead(
-                                sets, histories, place_of, costs, level_of, settings.lm_scale, query
-                            )
-                        else:
-                            found = cost_ahead(graph.ahead, lm, settings.lm_scale, query)
-                        cache[slot]["cost"] = found
-                    new_ahead = cache[slot]["cost"]
-                    if after + new_ahead - more_slack > cutoffs.word:
-                        continue
-                add(table, stamp, tokens, count, ~index, key, new_ahead)
-                index = count
-            elif label != NODE_LABEL and after + tokens[index]["ahead"] - more_slack > cutoffs.word:
-                continue
-            reached = step
-            if settings.lattice_beam >= 0:
-                if fresh:
-                    reached = add_step(trace, step, label, frame + 1)
-                    add_arrival(trace, reached, step, label, after, ln_lm, bonus)
-                else:
-                    reached = np.int64(tokens[index]["step"])
-                    if after <= tokens[index]["cost"] + settings.lattice_beam:
-                        add_arrival(trace, reached, step, label, after, ln_lm, bonus)
-                    if better:
-                        trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
-            elif better and label != NODE_LABEL:  # without a lattice, junctions need no back pointer
-                reached = add_step(trace, step, label, frame + 1)
-            if better:
-                set_token(tokens, index, after, more_slack, reached)
-                count = max(count, index + 1)
-        if goes_on and level >= 0 and graph.states[state]["final_cost"] < np.inf:
-            count = begin_sentence(
-                graph,
-                lm,
-                hotwords,
-                settings,
-                frame,
-                cutoffs.word,
-                token,
-                TokenTable(tokens, count, table, stamp),
-                trace,
-            )
+        history = token["key"] & LOW_32
+        lm_state, second_state = parts_of(lm.second, history)
+        origin = Origin(cost, token["slack"], token["ahead"], step, frame + 1, lm_state, second_state)
+        if level < 0 and graph.states[state]["junction"] != 0:
+            # A single step into the junction, where tokens of several positions meet; its word arcs are of level 0.
+            if cost + origin.ahead - origin.slack <= cutoffs.junction:
+                key = (graph.positions.shape[0] + state) << 32 | history
+                index = find(table, stamp, tokens, key)
+                arrival = Arrival(cost, origin.slack, step, np.int64(NODE_LABEL), origin.frame, 0.0, 0.0)
+                into = TokenTable(tokens, count, table, stamp)
+                count = arrive(settings, into, trace, key, index, origin.ahead, arrival)
+            continue
+        for arc in range(first, stop):
+            into = TokenTable(tokens, count, table, stamp)
+            count = cross_word_arc(graph, lm, settings, cutoffs.word, origin, arc, into, trace, cache)
+        if level >= 0 and settings.new_sentence < np.inf and graph.states[state]["final_cost"] < np.inf:
+            into = TokenTable(tokens, count, table, stamp)
+            count = begin_sentence(graph, lm, settings, frame, cutoffs.word, token, into, trace)
     return end, count, 0
+
+
+@njit(**UNCOUNTED, forceinline=True)
+def leave_place(graph: SearchGraph, token: np.void, level: Integer, cutoff: float) -> tuple[Integer, float]:
+    """(acceptor state, cost there) of a token that may cross word arcs of a level; -1 if it may not.
+
+    Tokens on positions are of level -1, and leave them within the cutoff.
+    """
+    place, cost = token["key"] >> 32, token["cost"]
+    if level < 0:
+        position = graph.positions[place]
+        if not position["crosses"] or not cost + token["ahead"] - token["slack"] <= cutoff:
+            return np.int64(-1), cost
+        return np.int64(position["exit"]), cost + position["forward_cost"]
+    state = place - graph.positions.shape[0]
+    return (state if graph.states[state]["level"] == level else np.int64(-1)), cost
+
+
+@njit(**UNCOUNTED, forceinline=True)
+def cross_word_arc(
+    graph: SearchGraph,
+    lm: SearchLM,
+    settings: Settings,
+    cutoff: float,
+    origin: Origin,
+    arc: Integer,
+    into: TokenTable,
+    trace: Trace,
+    cache: Records,
+) -> Integer:
+    """Let a token cross a word arc of the graph, if it stays within the cutoff; returns the number of tokens."""
+    word = graph.words[arc]
+    cost, slack, ahead = origin.cost, origin.slack, origin.ahead
+    second_cost, second_state = second_step(lm.second, origin.second_state, arc)
+    # What the arc adds to cost - slack at least, after any history of n-grams: saves half of their look-ups.
+    least = word["bound"]
+    if second_cost < 0:
+        least += second_cost
+    elif settings.looks_ahead:
+        least = max(least, ahead)
+    if cost - slack + least > cutoff:
+        return into.count
+    ln_p, lm_state = ngram_step(lm.ngrams, settings.lm_end, origin.lm_state, np.int64(word["lm"]))
+    if not ln_p > -np.inf:
+        return into.count
+    unpaid = -settings.lm_scale * ln_p - word["paid"] + second_cost
+    after = cost + (word["cost"] + unpaid)
+    # Slack absorbs what the look-ahead had not covered, so that a rare word gets time to prove itself.
+    slack += max(0.0, after - cost - ahead if settings.looks_ahead else unpaid)
+    if after - slack > cutoff:
+        return into.count
+    history = history_of(lm.second, lm_state, second_state)
+    target = np.int64(word["target"])
+    key = (graph.positions.shape[0] + target) << 32 | history
+    index = find(into.table, into.stamp, into.tokens, key)
+    if index >= 0:
+        ahead = into.tokens[index]["ahead"]
+    elif settings.looks_ahead:
+        word_set = np.int64(graph.ahead.state_set[target])
+        ahead = cached_cost_ahead(graph.ahead, lm, settings.lm_scale, cache, history, word_set)
+    if after + ahead - slack > cutoff:
+        return into.count
+    arrival = Arrival(after, slack, origin.step, -2 - arc, origin.frame, ln_p, second_cost)
+    return arrive(settings, into, trace, key, index, ahead, arrival)
 
 
 @njit(**UNCOUNTED)
 def begin_sentence(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     frame: Integer,
     cutoff: float,
@@ -362,55 +293,70 @@ def begin_sentence(
 
     There must be room for a token, a step and an arrival.
     """
-    tokens, count, table, stamp = into
     num_positions = graph.positions.shape[0]
-    history, step = token["key"] & LOW_32, np.int64(token["step"])
-    more, ln_lm, bonus = ending_cost(graph, lm, hotwords, settings, (token["key"] >> 32) - num_positions, history)
+    state, history = (token["key"] >> 32) - num_positions, token["key"] & LOW_32
+    more, ln_p, second_cost = ending_cost(graph, lm, settings, state, history)
     more += settings.new_sentence
     after = token["cost"] + more
     slack = token["slack"] + max(0.0, more - token["ahead"])
     if not after - slack <= cutoff:
-        return count
+        return into.count
     key = (num_positions + settings.start) << 32 | settings.lm_start
-    index = find(table, stamp, tokens, key)
-    better = index < 0 or after < tokens[index]["cost"]
     label = np.int64(-2 - graph.words.shape[0])
+    arrival = Arrival(after, slack, np.int64(token["step"]), label, frame + 1, ln_p, second_cost)
+    index = find(into.table, into.stamp, into.tokens, key)
+    return arrive(settings, into, trace, key, index, np.float32(0.0), arrival)
+
+
+@njit(**UNCOUNTED, forceinline=True)
+def arrive(
+    settings: Settings,
+    into: TokenTable,
+    trace: Trace,
+    key: Integer,
+    index: Integer,
+    ahead: np.float32,
+    arrival: Arrival,
+) -> Integer:
+    """Let a path arrive at the place and history of `key`; returns the number of tokens.
+
+    index: of the token there, or ~slot of `find`.
+    """
+    tokens, count, table, stamp = into
+    cost, slack, step, label, frame, ln_p, second_cost = arrival
+    is_new = index < 0
+    if is_new:
+        add(table, stamp, tokens, count, ~index, key, ahead)
+        index = count
+        count += 1
+    better = is_new or cost < tokens[index]["cost"]
     reached = step
-    if index < 0:
-        add(table, stamp, tokens, count, ~index, key, np.float32(0.0))
-        index, count = count, count + 1
-        reached = add_step(trace, step, label, frame + 1)
-    elif settings.lattice_beam >= 0:
-        reached = np.int64(tokens[index]["step"])
+    if settings.lattice_beam >= 0:
+        # One step is the node of all paths that meet here; the back pointer is that of the best.
+        reached = add_step(trace, step, label, frame) if is_new else np.int64(tokens[index]["step"])
+        if better or cost <= tokens[index]["cost"] + settings.lattice_beam:
+            add_arrival(trace, reached, step, label, cost, ln_p, second_cost)
         if better:
             trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
-        elif after > tokens[index]["cost"] + settings.lattice_beam:
-            return count
-    elif better:
-        reached = add_step(trace, step, label, frame + 1)
-    if settings.lattice_beam >= 0:
-        add_arrival(trace, reached, step, label, after, ln_lm, bonus)
+    elif better and label != NODE_LABEL:  # without a lattice, junctions need no back pointer
+        reached = add_step(trace, step, label, frame)
     if better:
-        set_token(tokens, index, after, slack, reached)
+        set_token(tokens, index, cost, slack, reached)
     return count
 
 
 @njit(**UNCOUNTED)
 def ending_cost(
-    graph: SearchGraph, lm: LMArrays, hotwords: Hotwords | None, settings: Settings, state: Integer, history: Integer
+    graph: SearchGraph, lm: SearchLM, settings: Settings, state: Integer, history: Integer
 ) -> tuple[float, float, float]:
-    """(cost, ln P of </s>, bonus of hotwords that is taken back, negative) of ending a sentence in final state `state`.
+    """(cost, ln P of </s>, cost in the second language model) of ending a sentence in final state `state`.
 
     NaN or inf where the sentence cannot end.
     """
-    ln_lm, bonus, lm_state = 0.0, 0.0, history
-    cost = np.float64(graph.states[state]["final_cost"])
-    if hotwords is not None:
-        lm_state, _ = parts_of(hotwords, history)
-        bonus = -held_bonus(hotwords, history)
-        cost -= bonus
-    if settings.lm_end >= 0 and history != SENTENCE_OVER:
-        lm_cost, _ = lm_step(lm, lm_state, settings.lm_end)
-        ln_lm = -lm_cost
-        cost += settings.lm_scale * lm_cost
-    return cost, ln_lm, bonus
+    lm_state, second_state = parts_of(lm.second, history)
+    second_cost = second_end(lm.second, second_state)
+    cost = np.float64(graph.states[state]["final_cost"]) + second_cost
+    ln_p = 0.0
+    if lm_state != SENTENCE_OVER:
+        ln_p, _ = ngram_step(lm.ngrams, settings.lm_end, lm_state, np.int64(END_SENTENCE))
+    return cost - settings.lm_scale * ln_p, ln_p, second_cost

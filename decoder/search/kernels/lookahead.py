@@ -227,7 +227,7 @@ def sort_by_place(
     for state in range(root + 1, end):
         cursor[state] = total
         total += counts[state]
-    places, costs = np.empty(total, np.int32), np.empty(total, np.float32)
+    places, costs = np.empty(total, np.int32), np.empty(total, cost.dtype)
     for place in range(asked.shape[0]):
         w = asked[place]
         if w < 0:
@@ -369,3 +369,11 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
     if lm.weights.shape[0]:
         best = -np.log(probability) if probability > 0 else np.inf
     return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
+
+
+@njit(**UNCOUNTED, forceinline=True)
+def ngram_cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) -> float:
+    """`cost_ahead`, by the shorter function where that is enough."""
+    if ahead.mixed.shape[0] + ahead.unknown.shape[0] == 0:
+        return plain_cost_ahead(ahead.sets, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, key)
+    return cost_ahead(ahead, lm, lm_scale, key)

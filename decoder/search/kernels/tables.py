@@ -4,13 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.search.kernels.hotwords import Hotwords
 from decoder.search.kernels.lookahead import LookAhead
+from decoder.search.kernels.search_lm import SearchLM
 from decoder.search.kernels.token_store import Trace
 from readers.common.arrays import Integer
-
-# Values of WORD's field lm that are not LM word ids:
-KEEP_HISTORY, END_SENTENCE = -1, -2
 
 POSITION = np.dtype(
     [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
@@ -102,6 +99,36 @@ class Span(NamedTuple):
     end: Integer
 
 
+class Origin(NamedTuple):
+    """A token that leaves its place between two frames: its cost there, the step of the place, its history in parts.
+
+    frame: that of the next steps.
+    """
+
+    cost: float
+    slack: float
+    ahead: np.float32
+    step: Integer
+    frame: Integer
+    lm_state: Integer
+    second_state: Integer
+
+
+class Arrival(NamedTuple):
+    """A path that comes to a place between two frames: cost and slack, the step before it, its last label.
+
+    frame: that of the step; ln_p: ln P of the n-gram, unscaled; second_cost: of the second language model.
+    """
+
+    cost: float
+    slack: float
+    step: Integer
+    label: Integer
+    frame: Integer
+    ln_p: float
+    second_cost: float
+
+
 class SearchArrays(NamedTuple):
     """The arrays of SearchState."""
 
@@ -110,7 +137,7 @@ class SearchArrays(NamedTuple):
     new: np.ndarray
     trace: Trace
     cache: np.ndarray
-    hotwords: Hotwords | None
+    lm: SearchLM
 
 
 class Progress(NamedTuple):
@@ -144,9 +171,8 @@ class SearchState(NamedTuple):
 
     new[:count]: the tokens, of which the first num_emitted stand on positions; table, stamp: their hash table; old:
     space for the next frame's tokens, or if count is 0, the tokens before those that died.  best: index of the cheapest
-    token, of `old` if count is 0; cutoff: the most that cost + ahead - slack
-    may be for a token to advance; num_advanced: tokens, summed over the frames; cache: results of `cost_ahead`;
-    hotwords: None, or the phrases with the pairs of this search.
+    token, of `old` if count is 0; cutoff: the most that cost + ahead - slack may be for a token to advance;
+    num_advanced: tokens, summed over the frames; cache: see `cached_cost_ahead`; lm: with the pairs of this search.
     """
 
     table: np.ndarray
@@ -161,4 +187,4 @@ class SearchState(NamedTuple):
     num_advanced: int
     num_frames: int
     cache: np.ndarray
-    hotwords: Hotwords | None
+    lm: SearchLM

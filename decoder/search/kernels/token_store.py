@@ -30,8 +30,8 @@ class Trace(NamedTuple):
     steps (n,) STEP: `previous` step, `label`, `frame`.  label >= 0 is a position entered with that frame; NODE_LABEL is
     the start, a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
     arrivals (m,) ARRIVAL: all paths into the nodes of the lattice, kept or not, in topological order.  node: step of
-    the node; previous: step before it; label: as above; cost: of the whole path; lm: ln P of the word, unscaled;
-    bonus: of hotwords, which `cost` counts already.
+    the node; previous: step before it; label: as above; cost: of the whole path; lm: ln P of the n-gram, unscaled;
+    bonus: minus the cost of the second language model, which `cost` counts already.
     """
 
     steps: np.ndarray
@@ -139,12 +139,12 @@ def add_step(trace: Trace, previous: Integer, label: Integer, frame: Integer) ->
 
 @njit(**UNCOUNTED)
 def add_arrival(
-    trace: Trace, node: Integer, previous: Integer, label: Integer, cost: float, lm: float, bonus: float
+    trace: Trace, node: Integer, previous: Integer, label: Integer, cost: float, ln_p: float, second_cost: float
 ) -> None:
     """Append a path into a node; there must be room."""
     arrival = trace.arrivals[trace.counts[ARRIVALS]]
     arrival["node"], arrival["previous"], arrival["label"] = node, previous, label
-    arrival["cost"], arrival["lm"], arrival["bonus"] = cost, lm, bonus
+    arrival["cost"], arrival["lm"], arrival["bonus"] = cost, ln_p, 0.0 - second_cost  # without a negative 0
     trace.counts[ARRIVALS] += 1
 
 

@@ -6,10 +6,9 @@ so that threads decode utterances in parallel.
 
 import numpy as np
 
-from decoder.lm.language_model import LMArrays
 from decoder.search.kernels.advance import cheapest_step, ending_cost, process_emitting, process_word_arcs
-from decoder.search.kernels.hotwords import Hotwords, grow_pairs, with_own_pairs
 from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
+from decoder.search.kernels.search_lm import SearchLM, grow_pairs, with_own_pairs
 from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.tables import (
     Beam,
@@ -51,17 +50,15 @@ TO_PRUNE = -1  # what a search needs in order to go on, see Progress
 
 
 def new_cache(settings: Settings) -> np.ndarray:
-    """An empty cache for results of `cost_ahead`.
+    """An empty cache for `cached_cost_ahead`.
 
-    They depend on graph, language model and options only, so that a cache can serve one search after another, unless
-    there are hotwords.
+    Costs of n-grams depend on graph, language model and options only, so that a cache can serve one search after
+    another; with a second model each search numbers its histories anew.
     """
     return np.zeros(CACHE_SIZE if settings.looks_ahead else 1, dtype=CACHE_ENTRY)
 
 
-def start_search(
-    graph: SearchGraph, settings: Settings, hotwords: Hotwords | None = None, cache: np.ndarray | None = None
-) -> SearchState:
+def start_search(graph: SearchGraph, lm: SearchLM, settings: Settings, cache: np.ndarray | None = None) -> SearchState:
     """The state before the first frame: one token in the start state, as if it had just crossed a word arc into it."""
     size = settings.initial_tokens
     table, stamp = np.zeros(2 * size, dtype=np.int64), 1
@@ -71,8 +68,8 @@ def start_search(
     key = (graph.positions.shape[0] + settings.start) << 32 | settings.lm_start
     enter_start(table, stamp, new, trace, key)
     cache = new_cache(settings) if cache is None else cache
-    own = with_own_pairs(hotwords, size)
-    return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache, own)
+    lm = lm._replace(second=with_own_pairs(lm.second, size))
+    return SearchState(table, stamp, old, new, trace, 0, 1, 0, FINITE, 0, 0, cache, lm)
 
 
 @njit(**UNCOUNTED)
@@ -84,7 +81,7 @@ def enter_start(table: Int64Array, stamp: Integer, tokens: Records, trace: Trace
 
 @njit(cache=True, nogil=True)
 def advance(
-    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState, scores: Float32Array, ends: bool
+    graph: SearchGraph, settings: Settings, state: SearchState, scores: Float32Array, ends: bool
 ) -> SearchState:
     """Search n more frames and return the new state.  scores (n, K) f4: log-likelihoods, C order (a frame is a row).
 
@@ -94,15 +91,15 @@ def advance(
     Once all tokens have died (every score was -inf) the count is 0 and stays 0; `best` is then the index of the best of
     the `old` tokens, those of the last frame that any survived.
     """
-    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, hotwords = state
+    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, cache, lm = state
     at = Progress(
         *(np.int64(stamp), np.int64(num_emitted), np.int64(count), np.int64(best), cutoff, np.int64(num_advanced)),
         *(np.int64(num_frames), np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)),
         *(Beam(np.int64(-1), np.inf, np.inf), False, np.int64(0)),
     )
     while True:
-        arrays = SearchArrays(table, old, new, trace, cache, hotwords)
-        at = search_frames(graph, lm, settings, scores, ends, arrays, at)
+        arrays = SearchArrays(table, old, new, trace, cache, lm)
+        at = search_frames(graph, settings, scores, ends, arrays, at)
         if at.swapped:
             old, new = new, old
         if at.needed == 0:
@@ -111,19 +108,18 @@ def advance(
             keep_best_tokens(new, at.count, settings.max_tokens)
         else:
             trace = grow_trace(trace, at.needed)
-            hotwords = grow_pairs(hotwords, at.needed)
+            lm = SearchLM(lm.ngrams, grow_pairs(lm.second, at.needed))
             if at.count + at.needed > new.shape[0]:
                 new, table = grow_tokens(new, at.count, at.count + at.needed, table, at.stamp)
     return SearchState(  # as integers leave compiled code
         *(table, at.stamp, old, new, trace, at.num_emitted, at.count, at.best, at.cutoff, at.num_advanced),  # type: ignore[arg-type]  # as above
-        *(at.num_frames, cache, hotwords),  # type: ignore[arg-type]  # as above
+        *(at.num_frames, cache, lm),  # type: ignore[arg-type]  # as above
     )
 
 
 @njit(**UNCOUNTED, forceinline=True)
 def search_frames(
     graph: SearchGraph,
-    lm: LMArrays,
     settings: Settings,
     scores: Float32Array,
     ends: bool,
@@ -131,7 +127,7 @@ def search_frames(
     at: Progress,
 ) -> Progress:
     """Search on from a Progress, until the scores end or something must be allocated; returns the new Progress."""
-    table, old, new, trace, cache, hotwords = arrays
+    table, old, new, trace, cache, lm = arrays
     stamp, num_emitted, count, best, cutoff, num_advanced, num_frames, frame, level, i, num_old, beam, _, needed = at
     num_scores, swapped = np.int64(scores.shape[0]), False
     if needed == TO_PRUNE:
@@ -153,7 +149,7 @@ def search_frames(
                 span = Span(level, i, num_emitted if level < 0 else count)
                 tokens = TokenTable(new, count, table, stamp)
                 i, count, needed = process_word_arcs(
-                    graph, lm, hotwords, settings, num_frames - 1, cutoffs, span, tokens, trace, cache
+                    graph, lm, settings, num_frames - 1, cutoffs, span, tokens, trace, cache
                 )
                 if needed > 0:
                     break
@@ -178,7 +174,7 @@ def search_frames(
             i, count, beam = np.int64(0), np.int64(0), Beam(np.int64(-1), np.inf, bound)
         waiting, tokens = OldTokens(old, i, num_old, cutoff, num_frames), TokenTable(new, count, table, stamp)
         i, count, beam, needed = process_emitting(
-            graph, lm, hotwords, settings, scores[frame], waiting, tokens, beam, trace, cache
+            graph, lm, settings, scores[frame], waiting, tokens, beam, trace, cache
         )
         if needed > 0:
             break
@@ -197,8 +193,7 @@ def search_frames(
 @njit(**UNCOUNTED)
 def end_utterance(
     graph: SearchGraph,
-    lm: LMArrays,
-    hotwords: Hotwords | None,
+    lm: SearchLM,
     settings: Settings,
     frame: Integer,
     tokens: Records,
@@ -206,7 +201,7 @@ def end_utterance(
     count: Integer,
     trace: Trace,
 ) -> tuple[float, Integer]:
-    """Close the paths that stand in a final state, adding its cost, that of the LM's </s> and bonuses to take back.
+    """Close the paths that stand in a final state, adding its cost and those of both language models.
 
     There must be room for a step.  Returns (cost of the best path, its step or -1).
     """
@@ -216,14 +211,14 @@ def end_utterance(
     for i in range(num_emitted, count):
         token = tokens[i]
         history, state = token["key"] & LOW_32, (token["key"] >> 32) - num_positions
-        more, ln_lm, bonus = ending_cost(graph, lm, hotwords, settings, state, history)
+        more, ln_p, second_cost = ending_cost(graph, lm, settings, state, history)
         cost = token["cost"] + more
         if not cost < np.inf:
             continue
         if end < 0:
             end = add_step(trace, np.int64(token["step"]), label, frame)
         if settings.lattice_beam >= 0:
-            add_arrival(trace, end, np.int64(token["step"]), label, cost, ln_lm, bonus)
+            add_arrival(trace, end, np.int64(token["step"]), label, cost, ln_p, second_cost)
         if cost < best_cost:
             best_cost, best = cost, i
     if end >= 0:
@@ -255,7 +250,7 @@ def end_unfinished(
 
 @njit(cache=True, nogil=True)
 def end_search(
-    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState
+    graph: SearchGraph, settings: Settings, state: SearchState
 ) -> tuple[int, float, Integer, Trace, int, int]:
     """(outcome, cost, end step, trace, number of frames, tokens advanced over all frames) of a finished utterance.
 
@@ -272,7 +267,7 @@ def end_search(
         return ALL_TOKENS_DIED, dead["cost"], np.int64(dead["step"]), trace, num_frames, state.num_advanced
     trace = grow_trace(state.trace, state.count + 1)
     cost, end_step = end_utterance(
-        graph, lm, state.hotwords, settings, num_frames, state.new, state.num_emitted, state.count, trace
+        graph, state.lm, settings, num_frames, state.new, state.num_emitted, state.count, trace
     )
     if end_step >= 0:
         return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
@@ -289,12 +284,12 @@ def end_search(
 
 @njit(cache=True, nogil=True)
 def search(
-    graph: SearchGraph, lm: LMArrays, settings: Settings, state: SearchState, scores: Float32Array
-) -> tuple[int, float, Integer, Trace, int, int, Hotwords | None]:
+    graph: SearchGraph, settings: Settings, state: SearchState, scores: Float32Array
+) -> tuple[int, float, Integer, Trace, int, int, SearchLM]:
     """Decode one utterance from the state of `start_search`; scores (T, K) f4 as for `advance`.
 
-    One call, since each takes 10 microseconds to unpack the arrays.  Returns the tuple of `end_search` and Hotwords.
+    One call, since each takes 10 microseconds to unpack the arrays.  Returns the tuple of `end_search` and a SearchLM.
     """
-    state = advance(graph, lm, settings, state, scores, True)
-    outcome, cost, end, trace, num_frames, num_advanced = end_search(graph, lm, settings, state)
-    return outcome, cost, end, trace, num_frames, num_advanced, state.hotwords
+    state = advance(graph, settings, state, scores, True)
+    outcome, cost, end, trace, num_frames, num_advanced = end_search(graph, settings, state)
+    return outcome, cost, end, trace, num_frames, num_advanced, state.lm

@@ -11,11 +11,11 @@ from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LanguageModel
 from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import Decoder, SearchOptions
-from decoder.search.kernels.hotwords import OTHER_WORD, ROOT, hotword_cost_ahead, hotword_step
+from decoder.search.kernels.search_lm import PAIR, ROOT, composed_cost_ahead, second_step
 from decoder.search.search_stream import SearchStream
 from readers.errors import ConfigError, GraphError
 from tests.decoder import graphs, reference
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_lm_ahead import (
@@ -173,14 +173,21 @@ def flat_decoder(words, lm=None, **options):
 
 
 def step_through(decoder, words):
-    """The bonus of each word, and the node after the last."""
-    hotwords, arrays = decoder._hotwords, decoder.graph.arrays
+    """The bonus of each word, and the state of the second model after the last."""
+    second, arrays = decoder._search_lm.second, decoder.graph.arrays
     arc_of = {decoder.graph.words[label]: arc for arc, label in enumerate(arrays.word_label)}
-    node, bonuses = np.int64(ROOT), []
+    state, bonuses = np.int64(ROOT), []
     for word in words:
-        bonus, node = hotword_step(hotwords, node, arc_of[word])
-        bonuses.append(float(bonus))
-    return bonuses, node
+        cost, state = second_step(second, state, arc_of[word])
+        bonuses.append(-float(cost))
+    return bonuses, state
+
+
+def at_pair(second, lm_state, state):
+    """(the second model of a search that has met one pair, the history of the pair)."""
+    entries = np.array([(lm_state, state)], PAIR)
+    pairs = second.pairs._replace(entries=entries, num_used=np.ones(1, np.int64))
+    return second._replace(pairs=pairs), np.int64(lm_state if state == ROOT else second.pairs.first)
 
 
 def test_a_bonus_is_paid_word_by_word_and_taken_back():
@@ -260,14 +267,11 @@ def test_the_bonus_is_seen_ahead(seed):
         return
     phrases = random_phrases(rng, words, negative=False)
     decoder = decoder.with_hotwords(phrases)
-    hotwords, tables = decoder._hotwords, decoder._tables.look_ahead
+    tables = decoder._tables.look_ahead
     arc_of = {decoder.graph.words[label]: arc for arc, label in enumerate(decoder.graph.arrays.word_label)}
     for before in histories([word for word in words if word in arc_of], len(orders)):
         _, node = step_through(decoder, before[1:])
-        history = state_after(lm, before)
-        pairs = np.array([(history, node)], hotwords.pairs.dtype)
-        hot = hotwords._replace(pairs=pairs, count=np.ones(1, np.int64))
-        key = np.int64(history if node == ROOT else hotwords.first_pair) << 32
+        hot, history = at_pair(decoder._search_lm.second, state_after(lm, before), node)
         for state in range(decoder.graph.num_states):
             arcs = next_arcs(graph, state)
             if not arcs:
@@ -275,10 +279,10 @@ def test_the_bonus_is_seen_ahead(seed):
             charged = min(cost - graph.lookahead[word] if word else cost for word, cost in arcs)
             costs = []
             for word in {word for word, _ in arcs}:
-                bonus = hotword_step(hot, node, arc_of[word])[0] if word else -held_after(phrases, before[1:])
-                costs.append(scale * least_by_definition(orders, before, [word or "</s>"]) - bonus)
+                more = second_step(hot, node, arc_of[word])[0] if word else held_after(phrases, before[1:])
+                costs.append(scale * least_by_definition(orders, before, [word or "</s>"]) + more)
             among = np.int64(tables.state_set[state])
-            found = hotword_cost_ahead(tables, lm.arrays, hot, scale, key | among)
+            found = composed_cost_ahead(tables, lm.arrays, hot, scale, history << 32 | among)
             assert found == pytest.approx(min(costs) + charged, abs=TOLERANCE)
 
 
@@ -305,7 +309,7 @@ def test_a_narrow_beam_keeps_a_name_that_pays_off_only_at_its_end(num_names):
     assert decoder.decode(scores).text == ["f"]
     assert decoder.with_hotwords(names).decode(scores).text == ["n1"]
     paid_at_the_end = decoder.with_hotwords(names)
-    paid_at_the_end._hotwords.nodes["first_entry"] = 0
+    paid_at_the_end._search_lm.second.ahead.states["first"] = 0
     assert paid_at_the_end.decode(scores).text == ["f"]
 
 
@@ -333,7 +337,7 @@ def test_many_hotwords_after_one_state_are_seen_ahead_by_their_cheapest():
     decoder = decoder.with_hotwords(names)
     among = np.int64(decoder._tables.look_ahead.state_set[decoder.graph.start])
     key = np.int64(decoder.lm.start_state) << 32 | among
-    found = hotword_cost_ahead(decoder._tables.look_ahead, decoder.lm.arrays, decoder._hotwords, 1.0, key)
+    found = composed_cost_ahead(decoder._tables.look_ahead, *decoder._search_lm, 1.0, key)
     assert found == pytest.approx(5 * math.log(10) - max(names.values()), abs=1e-4)
 
 
@@ -370,9 +374,9 @@ def test_phrases_that_make_no_sense_are_refused(phrases, message):
 
 def test_hotwords_replace_those_before_and_stay_with_other_options():
     decoder = flat_decoder("ab").with_hotwords({"a": 1.0})
-    assert decoder.with_options(beam=9.0)._hotwords is not None
-    assert decoder.with_hotwords({})._hotwords is None
+    assert decoder.with_options(beam=9.0)._search_lm.second is not None
+    assert decoder.with_hotwords({})._search_lm.second is None
     other = decoder.with_hotwords({"b": 2.0})
     assert step_through(other, "ab")[0] == [0.0, 2.0]
     assert step_through(decoder, "ab")[0] == [1.0, 0.0]
-    assert set(other._hotwords.symbol.tolist()) == {OTHER_WORD, 1}
+    assert other._search_lm.second.word.tolist() == [1, 0]  # the phrase's word is 0, any other 1

@@ -7,10 +7,10 @@ from decoder.graph.compiled_graph import precompile
 from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder, SearchOptions
-from decoder.search.kernels.hotwords import PAIR, ROOT, hotword_cost_ahead, hotword_step
+from decoder.search.kernels.search_lm import composed_cost_ahead, second_step
 from decoder.search.search_stream import SearchStream
 from tests.decoder import graphs
-from tests.decoder.recognition.test_hotwords import bonus_of, step_through
+from tests.decoder.recognition.test_hotwords import at_pair, bonus_of, step_through
 from tests.decoder.search.test_decoder import UNPRUNED
 from tests.decoder.search.test_lm_ahead import TOLERANCE, state_after
 from tests.decoder.search.test_lm_ahead_wide import SCALE, WORDS, wide_graph, wide_trigram
@@ -61,21 +61,20 @@ def test_no_next_word_undercuts_what_is_seen_ahead(count, num_models, num_lost, 
     outputs = dict.fromkeys(WORDS[5:8], "")  # words that a phrase may have between its words
     decoder = wide_decoder(rng, num_models, num_lost, outputs, scale)
     decoder = decoder.with_hotwords(many_phrases(rng, count, [word for word in WORDS if word not in outputs]))
-    hotwords, tables, graph, lm = decoder._hotwords, decoder._tables.look_ahead, decoder.graph, decoder.lm
+    tables, graph, lm = decoder._tables.look_ahead, decoder.graph, decoder.lm
     arc_of = {graph.words[label]: arc for arc, label in enumerate(graph.arrays.word_label)}
     num_close = num_all = 0
     for before in BEFORE:
         _, node = step_through(decoder, before)
         history = state_after(lm, ("<s>", *before))
-        pair = np.int64(history if node == ROOT else hotwords.first_pair)
-        hot = hotwords._replace(pairs=np.array([(history, node)], PAIR), count=np.ones(1, np.int64))
+        hot, pair = at_pair(decoder._search_lm.second, history, node)
         for number, words in enumerate(tables.sets):
             costs = [
-                scale * lm.step(history, lm.word_id(word))[0] - hotword_step(hot, node, arc_of[word])[0]
+                scale * lm.step(history, lm.word_id(word))[0] + second_step(hot, node, arc_of[word])[0]
                 for word in [graph.words[label] for label in decoder._tables.place_words[words["low"] : words["high"]]]
             ]
             if costs:
-                ahead = hotword_cost_ahead(tables, lm.arrays, hot, scale, pair << 32 | np.int64(number))
+                ahead = composed_cost_ahead(tables, lm.arrays, hot, scale, pair << 32 | np.int64(number))
                 assert ahead <= min(costs) + words["graph_cost"] + TOLERANCE, (before, number)
                 num_close += ahead >= min(costs) + words["graph_cost"] - 1
                 num_all += 1

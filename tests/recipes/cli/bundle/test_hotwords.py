@@ -28,8 +28,8 @@ def test_a_large_bonus_changes_the_words_and_none_changes_nothing(recognizer, pa
     zero = recognizer.with_hotwords(["BA", "CAB AB"], 0.0).transcribe(packed / "speech.wav")
     assert zero == plain
     assert [word.confidence for word in zero.words] == [word.confidence for word in plain.words]
-    assert hot.stream(16000).decoder._hotwords is not None
-    assert recognizer.decoder._hotwords is None
+    assert hot.stream(16000).decoder._search_lm.second is not None
+    assert recognizer.decoder._search_lm.second is None
 
 
 def test_a_grammar_may_have_hotwords(recognizer, packed):
@@ -45,7 +45,7 @@ def test_a_grammar_keeps_the_hotwords_that_it_has(recognizer, packed):
     after = recognizer.with_grammar(["AB C", "BA C"]).with_hotwords({"BA": CERTAIN})
     assert before.decoder._phrases == after.decoder._phrases == {("BA",): CERTAIN}
     assert before.transcribe(packed / "speech.wav") == after.transcribe(packed / "speech.wav")
-    assert recognizer.with_hotwords(["CAB"]).with_grammar(["AB C"]).decoder._hotwords is None
+    assert recognizer.with_hotwords(["CAB"]).with_grammar(["AB C"]).decoder._search_lm.second is None
 
 
 @pytest.fixture(scope="module")
