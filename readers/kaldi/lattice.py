@@ -88,9 +88,10 @@ def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: f
         num_nodes += 1
     start, end, word, graph, acoustic, transitions = zip(*links) if links else [()] * 6
     runs = [[(str(number), len([*run]) * period, None) for number, run in groupby(row)] for row in transitions]
+    with np.errstate(over="ignore"):  # such costs are infinite
+        scores = -np.array([acoustic, graph], np.float32)
     lattice = Lattice.of_words(
-        *(np.full(num_nodes, np.nan), start, end, [names[number] for number in word]),
-        *(-np.array(acoustic, np.float32), -np.array(graph, np.float32)),
+        *(np.full(num_nodes, np.nan), start, end, [names[number] for number in word], *scores),
         segments=Segments.of_rows(runs),
         utterance=name,
         path=path,
@@ -187,7 +188,8 @@ def _binary_arcs(raw: bytes, position: int) -> tuple[list[Arc], int]:
             transition, word = take("ii")
             graph, acoustic, transitions = weight()
             transitions = (transition,) if transition and not is_compact else transitions
-            arcs.append(Arc(node, take("i")[0], word, graph, acoustic, transitions))
+            (end,) = take("I")  # a negative node is beyond the last one
+            arcs.append(Arc(node, end, word, graph, acoustic, transitions))
         arcs.append(final)
     return _checked(arcs), position
 
