@@ -57,6 +57,7 @@ from decoder.grammars import GraphDictionary as GraphDictionary
 from decoder.grammars import GraphFiles as GraphFiles
 from decoder.grammars import GraphResult as GraphResult
 from decoder.grammars import make_graph as make_graph
+from decoder.grammars.slots import Slot as Slot
 from decoder.graph import GraphOptions as GraphOptions
 from decoder.lattices.jobs import CombineOptions as CombineOptions
 from decoder.lattices.jobs import ConsensusOptions as ConsensusOptions

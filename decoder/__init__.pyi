@@ -1,3 +1,5 @@
+from decoder.grammars.slots import Slot as Slot
+from decoder.grammars.slots import SlotSpan as SlotSpan
 from decoder.graph.graph_file import load_graph as load_graph
 from decoder.lm.language_model import LanguageModel as LanguageModel
 from decoder.recognizer.recognizer import Recognizer as Recognizer

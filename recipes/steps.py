@@ -61,10 +61,10 @@ def mixture_weights(models: Sequence[Path], heldout: Path) -> tuple[float, ...]:
 
 def mix(models: Sequence[Path], weights: tuple[float, ...], output: Path) -> int:
     """Interpolate language models, and leave out n-grams that matter little."""
-    whole = output.with_suffix(".whole.arpa")
-    lost = call("lm", lm.InterpolationOptions(lm=tuple(models), weights=weights, output=whole))
-    lost |= call("lm", lm.PruningOptions(lm=whole, threshold=PRUNING, output=output))
-    whole.unlink()
+    unpruned = output.with_suffix(".whole.arpa")
+    lost = call("lm", lm.InterpolationOptions(lm=tuple(models), weights=weights, output=unpruned))
+    lost |= call("lm", lm.PruningOptions(lm=unpruned, threshold=PRUNING, output=output))
+    unpruned.unlink()
     return lost
 
 

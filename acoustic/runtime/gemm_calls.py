@@ -10,6 +10,7 @@ from numba.extending import intrinsic
 
 from acoustic.runtime import memory
 from acoustic.runtime.memory import COLUMN_MAJOR, PLAIN
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 storage = njit(cache=True, nogil=True, inline="always")(memory.storage)
@@ -54,7 +55,7 @@ REAL = types.float32
 
 
 @njit(types.boolean(types.uint64, types.boolean, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
-def multiply(address, wide, a, b, out, scale, keep):
+def multiply(address: int, wide: bool, a: Array, b: Array, out: Array, scale: float, keep: float) -> bool:
     """out = scale a b + keep out by the cblas_sgemm at an address; wide: whether its dimensions have 64 bits.
 
     Returns False, and does nothing, for strides that cblas_sgemm does not support.

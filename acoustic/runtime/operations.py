@@ -78,20 +78,15 @@ class Operation:
     ) -> None:
         self.kernel, self.make, self.arguments, self.node, self.moving = kernel, make, arguments, node, moving
         self.owner = owner
-        self._table: Table | None = None
-        self._is_in_table = True
 
     def run(self) -> None:
         """Make the call: the function that a table calls or, where a table cannot hold the call, in Python."""
-        if self._table is None and self._is_in_table:
-            try:
-                self._table = Table([self])
-            except NotInTable:
-                self._is_in_table = False
-        if self._table is not None:
-            self._table.run()
-        else:
+        try:
+            table = Table([self])
+        except NotInTable:
             self.make(DIRECT, *self.present)
+        else:
+            table.run()
 
     def write(self, rows: Any) -> None:
         """Write the call down in Rows. Raises NotInTable."""
@@ -278,7 +273,8 @@ class _Group:
     def run(self) -> None:
         if self.count == 1:
             for phase in self.phases:
-                _run_list(phase, 0)
+                for segment in phase[0]:
+                    segment.run()
         elif not self._in_tables:
             self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
         else:

@@ -5,6 +5,7 @@ from numba import carray, float32, float64, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 
@@ -19,24 +20,24 @@ def pointer(typing_context, address):
 
 
 @njit(inline="always")
-def singles(address, size):
+def singles(address: int, size: int) -> Array:
     """float32 (size,) at an address."""
     return carray(pointer(address), (size,), float32)
 
 
 @njit(inline="always")
-def frames(address, count, rows):
+def frames(address: int, count: int, rows: int) -> Array:
     """float32 (count, rows) in C order: the columns of a matrix in Fortran order."""
     return carray(pointer(address), (count, rows), float32)
 
 
 @njit(inline="always")
-def doubles(address, size):
+def doubles(address: int, size: int) -> Array:
     return carray(pointer(address), (size,), float64)
 
 
 @njit(inline="always")
-def whole_numbers(address, size):
+def whole_numbers(address: int, size: int) -> Array:
     return carray(pointer(address), (size,), int64)
 
 

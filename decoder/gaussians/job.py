@@ -88,7 +88,8 @@ def flat_start(
 
     ``flat_start(FlatStartOptions(features="train.scp", words="words.mlf", dictionary=dictionary, out="flat"))``
     """
-    out, report = options.out, RunReport("utterances")
+    out = options.out
+    report = RunReport("utterances")
     for name in RESULTS:
         require_writable(out / name, [options.features, options.words, options.dictionary.dict])
     dictionary = options.dictionary.read(note)
@@ -98,7 +99,8 @@ def flat_start(
         if not start.num_used:
             report.write(out / REPORT)
             return FlatStartResult(report)
-        phones, silence = start.topology.models, start.topology.silence
+        phones = start.topology.models
+        silence = start.topology.silence
         if SHORT_PAUSE in phones and silence != SHORT_PAUSE:
             note(
                 f"'{SHORT_PAUSE}' in the dictionary is trained as a phone of at least three frames; expected "
@@ -126,7 +128,8 @@ def flat_start(
 
 def _read_utterances(options: FlatStartOptions, report: RunReport) -> list[TrainingUtterance]:
     """Return the utterances of the feature list that have words; the others go to the report."""
-    entries, transcripts = read_feature_list(options.features), read_mlf(options.words)
+    entries = read_feature_list(options.features)
+    transcripts = read_mlf(options.words)
     utterances = []
     for entry in entries:
         name = f"{entry.key}.lab"  # an extension to be cut, since keys may contain dots

@@ -52,7 +52,8 @@ def state_scores(features: Float64Array, states: Int32Array, mixtures: MixtureAr
                 part = parts[c - low]
                 part[:size] = constant[c]
                 for i in range(dim):
-                    m, p = mean[c, i], precision[c, i]
+                    m = mean[c, i]
+                    p = precision[c, i]
                     row = features[i, begin : begin + size]
                     for t in range(size):
                         difference = row[t] - m
@@ -87,9 +88,10 @@ def accumulate(
     first, constant, mean, precision = mixtures
     dim = features.shape[0]
     most = 1
-    for one in state:
-        most = max(most, first[one + 1] - first[one])
-    part, x = np.empty(most), np.empty(dim)
+    for visited in state:
+        most = max(most, first[visited + 1] - first[visited])
+    part = np.empty(most)
+    x = np.empty(dim)
     for i in range(frame.shape[0]):
         x[:] = features[:, frame[i]]
         low, high = first[state[i]], first[state[i] + 1]
@@ -131,26 +133,37 @@ def forward_backward(
     contributed to its forward probability, so that it needs no logarithms and the occupancies of a frame sum to 1.
     """
     row, self_cost, first_arc, arc_source, arc_cost, entry_cost, final_cost, to_end = graph
-    num_frames, num_positions = scores.shape[0], row.shape[0]
+    num_frames = scores.shape[0]
+    num_positions = row.shape[0]
     occupancy = np.zeros((scores.shape[1], num_frames))
-    stays, arcs, ends = np.zeros(num_positions), np.zeros(arc_source.shape[0]), np.zeros(num_positions)
-    reach_low, reach_high = np.arange(num_positions), np.arange(num_positions)
+    stays = np.zeros(num_positions)
+    arcs = np.zeros(arc_source.shape[0])
+    ends = np.zeros(num_positions)
+    reach_low = np.arange(num_positions)
+    reach_high = np.arange(num_positions)
     for p in range(num_positions):
         for arc in range(first_arc[p], first_arc[p + 1]):
             source = arc_source[arc]
-            reach_low[source], reach_high[source] = min(reach_low[source], p), max(reach_high[source], p)
-    old, new, arrived = np.empty(num_positions), np.empty(num_positions), np.empty(num_positions)
+            reach_low[source] = min(reach_low[source], p)
+            reach_high[source] = max(reach_high[source], p)
+    old = np.empty(num_positions)
+    new = np.empty(num_positions)
+    arrived = np.empty(num_positions)
     old[:] = -np.inf
-    low_at, begin_at = np.zeros(num_frames, np.int64), np.zeros(num_frames + 1, np.int64)
+    low_at = np.zeros(num_frames, np.int64)
+    begin_at = np.zeros(num_frames + 1, np.int64)
     capacity = min(max_cells, num_frames * min(num_positions, 64)) + 1
-    forward, before = np.empty(capacity), np.empty(capacity)  # with and without the score of the frame
+    forward = np.empty(capacity)  # with and without the score of the frame
+    before = np.empty(capacity)
     low, high = 0, num_positions - 1
     for t in range(num_frames):
         if t:
-            next_low, next_high = low, high
+            next_low = low
+            next_high = high
             for p in range(low, high + 1):
                 if old[p] > -np.inf:
-                    next_low, next_high = min(next_low, reach_low[p]), max(next_high, reach_high[p])
+                    next_low = min(next_low, reach_low[p])
+                    next_high = max(next_high, reach_high[p])
             low, high = next_low, next_high
         used = begin_at[t]
         need = used + high + 1 - low
@@ -158,9 +171,12 @@ def forward_backward(
             return np.nan, occupancy, stays, arcs, ends
         if need > forward.shape[0]:
             size = min(max_cells, max(2 * forward.shape[0], need))
-            grown, grown_before = np.empty(size), np.empty(size)
-            grown[:used], grown_before[:used] = forward[:used], before[:used]
-            forward, before = grown, grown_before
+            grown = np.empty(size)
+            grown_before = np.empty(size)
+            grown[:used] = forward[:used]
+            grown_before[:used] = before[:used]
+            forward = grown
+            before = grown_before
         new[:] = -np.inf
         greatest = -np.inf
         for p in range(low, high + 1):
@@ -179,15 +195,18 @@ def forward_backward(
                 for arc in range(first_arc[p], first_arc[p + 1]):
                     total += math.exp(old[arc_source[arc]] - arc_cost[arc] - best)
                 value = best + math.log(total)
-            arrived[p], new[p] = value, value + scores[t, row[p]]
+            arrived[p] = value
+            new[p] = value + scores[t, row[p]]
             greatest = max(greatest, new[p])
         if greatest == -np.inf:
             return -np.inf, occupancy, stays, arcs, ends
         for p in range(low, high + 1):
             if new[p] < greatest - beam:
                 new[p] = -np.inf
-            forward[used + p - low], before[used + p - low] = new[p], arrived[p]
-        low_at[t], begin_at[t + 1] = low, need
+            forward[used + p - low] = new[p]
+            before[used + p - low] = arrived[p]
+        low_at[t] = low
+        begin_at[t + 1] = need
         while low < high and new[low] == -np.inf:
             low += 1
         while high > low and new[high] == -np.inf:
@@ -204,9 +223,11 @@ def forward_backward(
         total += ends[p]
     log_likelihood = best + math.log(total)
     ends /= total
-    now, earlier = ends.copy(), np.zeros(num_positions)
+    now = ends.copy()
+    earlier = np.zeros(num_positions)
     for t in range(num_frames - 1, -1, -1):
-        low, begin = low_at[t], begin_at[t]
+        low = low_at[t]
+        begin = begin_at[t]
         high = low + begin_at[t + 1] - begin - 1
         earlier[:] = 0.0
         for p in range(low, high + 1):
@@ -216,7 +237,8 @@ def forward_backward(
             if t == 0:
                 continue
             arrived_here = before[begin + p - low]
-            low_before, begin_before = low_at[t - 1], begin_at[t - 1]
+            low_before = low_at[t - 1]
+            begin_before = begin_at[t - 1]
             width = begin - begin_before
             if 0 <= p - low_before < width:
                 part = now[p] * math.exp(forward[begin_before + p - low_before] - self_cost[p] - arrived_here)

@@ -191,18 +191,18 @@ class GaussianModels:
     @classmethod
     def of_hmm_set(cls, hmm_set: HmmSet, states: Sequence[str], where: str = "HMM set") -> "GaussianModels":
         """The states of an HMM set; see `load`."""
-        found: dict[str, HmmState] = {}
+        state_of: dict[str, HmmState] = {}
         for hmm in hmm_set.hmms.values():
-            found |= {hmm_set.state_name(hmm, place): state for place, state in enumerate(hmm.states)}
-        found |= hmm_set.macros["s"]
-        lacking = [name for name in states if name not in found]
+            state_of |= {hmm_set.state_name(hmm, index): state for index, state in enumerate(hmm.states)}
+        state_of |= hmm_set.macros["s"]
+        lacking = [name for name in states if name not in state_of]
         if lacking or not states:
             raise FormatError(f"{where}: no state {', '.join(lacking[:10])}; expected all states of the state list")
         mixtures: list[StreamMixture] = []
         for name in states:
-            if len(found[name].streams) != 1:
-                raise FormatError(f"{where}: state '{name}' has {len(found[name].streams)} streams; expected one")
-            mixtures.append(found[name].streams[0])
+            if len(state_of[name].streams) != 1:
+                raise FormatError(f"{where}: state '{name}' has {len(state_of[name].streams)} streams; expected one")
+            mixtures.append(state_of[name].streams[0])
         components = [part for mixture in mixtures for part in mixture.components]
         dims = {len(vector.values) for part in components for vector in (part.mean, part.variance)}
         if len(dims) != 1:

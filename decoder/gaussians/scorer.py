@@ -20,8 +20,12 @@ class GaussianScorer(WindowScorer):
     """
 
     def __init__(self, models: GaussianModels, record: FeatureRecord, source: str = "Gaussian models"):
-        self.models, self.record, self.source = models, record, source
-        self.window, self.dim, self.num_outputs = 1, models.dim, len(models.states)
+        self.models = models
+        self.record = record
+        self.source = source
+        self.window = 1
+        self.dim = models.dim
+        self.num_outputs = len(models.states)
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""

@@ -128,7 +128,8 @@ class Survey:
         """Add the sums of other utterances with features of the same form."""
         if not self.used:
             self.kind, self.dim, self.period = other.form
-            self.total, self.square = np.zeros((2, self.dim)), np.zeros((2, self.dim))
+            self.total = np.zeros((2, self.dim))
+            self.square = np.zeros((2, self.dim))
         self.total += other.total
         self.square += other.square
         self.frames += other.frames
@@ -146,20 +147,20 @@ def surveys_by_form(parts: Iterable[Survey]) -> list[Survey]:
     Failures come last, in a survey without utterances.
     """
     failures = Survey()
-    found: dict[tuple[str, int, int], Survey] = {}
+    by_form: dict[tuple[str, int, int], Survey] = {}
     for part in parts:
         failures.failures += part.failures
         if part.used:
-            found.setdefault(part.form, Survey()).add(part)
-    return [*found.values(), failures]
+            by_form.setdefault(part.form, Survey()).add(part)
+    return [*by_form.values(), failures]
 
 
 def survey_of_most(parts: Iterable[Survey]) -> Survey:
     """Add up surveys of features of the most frequent form; utterances of other forms become failures."""
-    *found, failures = surveys_by_form(parts)
-    result = max(found, key=lambda part: len(part.used), default=Survey())
+    *surveys, failures = surveys_by_form(parts)
+    result = max(surveys, key=lambda part: len(part.used), default=Survey())
     result.failures = failures.failures
-    for part in found:
+    for part in surveys:
         if part is not result:
             result.failures += [
                 (utterance.name, f"features {unlike(part.form, result.form)}, as in most utterances")
@@ -183,7 +184,8 @@ def shards_of(
 
 def survey(shard: Shard) -> list[Survey]:
     """Check the utterances, and sum their frames up, as `surveys_by_form` gives them."""
-    result, graphs = [], shard.settings.graphs(shard.dictionary)
+    result = []
+    graphs = shard.settings.graphs(shard.dictionary)
     for utterance in shard.utterances:
         try:
             frames, kind, period = read_features(utterance)
@@ -223,15 +225,16 @@ class ShardWorker:
 
     def graphs(self, shard: Shard) -> list[UtteranceGraph]:
         """The graphs of a shard's utterances."""
-        known, found = self._graphs.get(shard.number, (None, []))
-        if known == shard:
-            return found
-        builder, topology = shard.settings.graphs(shard.dictionary), shard.settings.topology
-        found = [UtteranceGraph.of(builder.graph(utterance.words), topology) for utterance in shard.utterances]
+        cached_shard, graphs = self._graphs.get(shard.number, (None, []))
+        if cached_shard == shard:
+            return graphs
+        builder = shard.settings.graphs(shard.dictionary)
+        topology = shard.settings.topology
+        graphs = [UtteranceGraph.of(builder.graph(utterance.words), topology) for utterance in shard.utterances]
         if self._num_arcs < CACHED_ARCS:
-            self._num_arcs += sum(len(graph.arc_way) for graph in found)
-            self._graphs[shard.number] = shard, found
-        return found
+            self._num_arcs += sum(len(graph.arc_way) for graph in graphs)
+            self._graphs[shard.number] = shard, graphs
+        return graphs
 
     def sums(
         self, shard: Shard, models: GaussianModels, transitions: Transitions, method: str, beam: float = math.inf
@@ -269,7 +272,8 @@ def _add_best(
     stays = np.bincount(position[how == STAY], minlength=len(arrays.row)).astype(np.float64)
     arcs = np.bincount(how[how >= 0], minlength=len(arrays.arc_source)).astype(np.float64)
     ends = np.bincount(position[-1:], minlength=len(arrays.row)).astype(np.float64)
-    frame, state = np.arange(features.shape[1]), graph.states[arrays.row[position]]
+    frame = np.arange(features.shape[1])
+    state = graph.states[arrays.row[position]]
     _add(into, features, graph, models, (frame, state, np.ones(len(frame))), (stays, arcs, ends), -cost)
 
 
@@ -311,7 +315,8 @@ def _add(
     """Add visits (frame, state, share) and expected numbers of self-loops, arcs and endings."""
     models.accumulate(features, visits, (into.occupancy, into.total, into.square))
     stays, arcs, ends = counts
-    state, size = graph.states[graph.arrays.row], len(models.states)
+    state = graph.states[graph.arrays.row]
+    size = len(models.states)
     into.stays += np.bincount(state, stays, size)
     into.leaves += np.bincount(state[graph.arrays.arc_source], arcs, size) + np.bincount(state, ends, size)
     into.ways += np.bincount(graph.arc_way, arcs, len(into.ways)) + np.bincount(graph.final_way, ends, len(into.ways))

@@ -46,7 +46,8 @@ class Accumulator(GaussianSums):
     @classmethod
     def empty(cls, models: GaussianModels, transitions: Transitions) -> "Accumulator":
         """Sums over nothing."""
-        size, states = models.means.shape, len(models.states)
+        size = models.means.shape
+        states = len(models.states)
         return cls(
             np.zeros(size[0]), np.zeros(size), np.zeros(size), stays=np.zeros(states), leaves=np.zeros(states),
             ways=np.zeros(len(transitions.ways) + 1),
@@ -98,7 +99,8 @@ def estimate_gaussians(
 
 def estimate_transitions(transitions: Transitions, topology: Topology, sums: Accumulator) -> Transitions:
     """Transition probabilities of greatest likelihood; those of states without frames stay."""
-    stay, ways = transitions.stay.copy(), transitions.ways.copy()
+    stay = transitions.stay.copy()
+    ways = transitions.ways.copy()
     for k in np.flatnonzero(sums.stays + sums.leaves > 0):
         stay[k] = floored(np.array([sums.stays[k], sums.leaves[k]]), LEAST_PROBABILITY)[0]
     source = np.array([start for start, _ in topology.ways], dtype=np.int64)
@@ -115,10 +117,10 @@ def floored(counts: np.ndarray, least: float) -> np.ndarray:
     while True:
         free = 1.0 - least * low.sum()
         p = np.where(low, least, counts * (free / counts[~low].sum()))
-        below = (p < least) & ~low
-        if not below.any():
+        is_less = (p < least) & ~low
+        if not is_less.any():
             return p
-        low |= below
+        low |= is_less
 
 
 def targets(models: GaussianModels, occupancy: np.ndarray, total: int) -> np.ndarray:
@@ -153,7 +155,9 @@ def split(models: GaussianModels, counts: np.ndarray) -> GaussianModels:
 
     The halves lie SPLIT standard deviations on both sides of the component, with half its weight each.
     """
-    weights, means, variances = [], [], []
+    weights = []
+    means = []
+    variances = []
     for k, (low, high) in enumerate(itertools.pairwise(models.first)):
         w, m, v = (list(part[low:high]) for part in (models.weights, models.means, models.variances))
         while len(w) < counts[k]:

@@ -104,9 +104,13 @@ class FlatStart(PassTraining[Training]):
         runner: Runner,
         report: RunReport,
     ):
-        self.options, self.runner, self.report = options, runner, report
-        known = {entry.word for entry in dictionary}
-        spoken = {word for utterance in utterances if known.issuperset(utterance.words) for word in utterance.words}
+        self.options = options
+        self.runner = runner
+        self.report = report
+        vocabulary = {entry.word for entry in dictionary}
+        spoken = {
+            word for utterance in utterances if vocabulary.issuperset(utterance.words) for word in utterance.words
+        }
         self.topology = _topology([entry for entry in dictionary if entry.word in spoken], dictionary, options)
         settings = GraphSettings(
             self.topology, options.silence_probability, options.pronunciation_scale, options.silence_frames
@@ -134,9 +138,11 @@ class FlatStart(PassTraining[Training]):
         models = GaussianModels.flat(self.topology.states, mean, variance, self.survey.kind)
         if self.options.silence_frames:
             silent = [models.states.index(state) for state in self.topology.models[self.topology.silence]]
-            means, variances = models.means.copy(), models.variances.copy()
-            mean, own = self.survey.gaussian(ends=True)
-            means[silent], variances[silent] = mean, np.maximum(own, self.options.variance_floor * variance)
+            means = models.means.copy()
+            variances = models.variances.copy()
+            mean, silent_variance = self.survey.gaussian(ends=True)
+            means[silent] = mean
+            variances[silent] = np.maximum(silent_variance, self.options.variance_floor * variance)
             models = replace(models, means=means, variances=variances)
         return Training(models, Transitions.flat(self.topology))
 
@@ -149,9 +155,12 @@ class FlatStart(PassTraining[Training]):
     def next_pass(self, training: Training | None, progress: Progress | None = None) -> Training:
         """One pass over the data, and the models that follow from it, with more Gaussians if the schedule says so."""
         training = training or self.begin()
-        number, schedule, options = len(training.history), self.schedule, self.options
+        number = len(training.history)
+        schedule = self.schedule
+        options = self.options
         method = options.method if number >= ALL_PATHS else "baum-welch"
-        models, transitions = training.models, training.transitions
+        models = training.models
+        transitions = training.transitions
         sums, used = self.sums(models, transitions, method, progress)
         row = {
             "pass": number + 1,
@@ -211,13 +220,14 @@ class FlatStart(PassTraining[Training]):
             "features": [
                 self.survey.kind,
                 self.survey.total.tolist(),
-                [(one.name, one.start, one.end, *file_mark(one.path)) for one in used],
+                [(utterance.name, utterance.start, utterance.end, *file_mark(utterance.path)) for utterance in used],
             ],
         }
 
     def parts_of(self, training: Training) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arrays and metadata of a state."""
-        models, transitions = training.models, training.transitions
+        models = training.models
+        transitions = training.transitions
         arrays = {name: getattr(models, name) for name in ("first", "weights", "means", "variances")}
         return arrays | {"stay": transitions.stay, "ways": transitions.ways}, {}
 

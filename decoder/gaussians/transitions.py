@@ -50,8 +50,8 @@ class Topology:
         last = len(self.models[self.silence])
         if not self.any_order or last == 1:
             return []
-        inside = [(i, j) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
-        return sorted([*inside, (last, last + 1)])
+        jumps = [(i, j) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+        return sorted([*jumps, (last, last + 1)])
 
     def graphs(
         self,
@@ -96,13 +96,15 @@ class Transitions:
 
     def matrices(self, topology: Topology) -> dict[str, np.ndarray]:
         """Model -> (n, n) transition probabilities as in HTK, with the entry and the exit."""
-        result, row = {}, 0
+        result = {}
+        row = 0
         for model, states in topology.models.items():
             size = len(states) + 2
             matrix = np.zeros((size, size))
             matrix[0, 1] = 1.0
-            for place in range(1, size - 1):
-                matrix[place, place], matrix[place, place + 1] = self.stay[row], 1 - self.stay[row]
+            for state in range(1, size - 1):
+                matrix[state, state] = self.stay[row]
+                matrix[state, state + 1] = 1 - self.stay[row]
                 row += 1
             if model == topology.silence and topology.ways:
                 leave = 1 - matrix.diagonal()
@@ -147,19 +149,22 @@ class UtteranceGraph:
             to_end=graph.to_end,
         )
         ways = topology.ways
-        arc_way, final_way = np.full(len(graph.arc_source), len(ways)), np.full(len(graph.row), len(ways))
+        arc_way = np.full(len(graph.arc_source), len(ways))
+        final_way = np.full(len(graph.row), len(ways))
         if ways:
             last = len(topology.models[topology.silence])
             silent = np.array([unit.model == topology.silence for unit in graph.units])[graph.unit]
-            place = np.arange(len(graph.row)) - np.searchsorted(graph.unit, graph.unit) + 1
+            position = np.arange(len(graph.row)) - np.searchsorted(graph.unit, graph.unit) + 1
             number = np.full((last + 2, last + 2), len(ways))
             number[tuple(np.array(ways).T)] = np.arange(len(ways))
             target = np.repeat(np.arange(len(graph.row)), np.diff(graph.first_arc))
             source = graph.arc_source
-            inside = graph.unit[source] == graph.unit[target]
-            taken = number[np.where(silent[source], place[source], 0), np.where(inside, place[target], last + 1)]
-            arc_way = np.where(silent[source], taken, len(ways))
-            final_way[silent & (place == last)] = number[last, last + 1]
+            stays_inside = graph.unit[source] == graph.unit[target]
+            way = number[
+                np.where(silent[source], position[source], 0), np.where(stays_inside, position[target], last + 1)
+            ]
+            arc_way = np.where(silent[source], way, len(ways))
+            final_way[silent & (position == last)] = number[last, last + 1]
         return cls(states.astype(np.int32), arrays, arc_way.astype(np.int64), final_way.astype(np.int64))
 
     def with_transitions(self, transitions: Transitions) -> AlignmentArrays:
@@ -167,7 +172,8 @@ class UtteranceGraph:
         arrays = self.arrays
         stay = transitions.stay[self.states][arrays.row]
         with np.errstate(divide="ignore"):
-            leave, ways = -np.log1p(-stay), np.append(-np.log(transitions.ways), 0.0)
+            leave = -np.log1p(-stay)
+            ways = np.append(-np.log(transitions.ways), 0.0)
             staying = -np.log(stay)
         return arrays._replace(
             self_cost=arrays.self_cost + staying,

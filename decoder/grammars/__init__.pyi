@@ -6,3 +6,6 @@ from decoder.grammars.job import make_graph as make_graph
 from decoder.grammars.options import GraphDictionary as GraphDictionary
 from decoder.grammars.options import GraphFiles as GraphFiles
 from decoder.grammars.reading import open_grammar as open_grammar
+from decoder.grammars.slots import Slot as Slot
+from decoder.grammars.slots import SlotParser as SlotParser
+from decoder.grammars.slots import SlotSpan as SlotSpan

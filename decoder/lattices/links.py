@@ -40,7 +40,8 @@ class ScoredLinks:
         finite = np.isfinite(self.total)
         order = self.lattice.in_order[finite[self.lattice.in_order]].tolist()
         start, end = self.lattice.start.tolist(), self.lattice.end.tolist()
-        reached, leads_on = {self.first}, {self.last}
+        reached = {self.first}
+        leads_on = {self.last}
         reached.update(end[link] for link in order if start[link] in reached)
         leads_on.update(start[link] for link in reversed(order) if end[link] in leads_on)
         if self.last not in reached:
@@ -54,7 +55,8 @@ class ScoredLinks:
         marked = lattice.bears({SENT_START})
         if not marked.any():
             return marked
-        said, speaks = np.zeros(lattice.num_nodes, bool), ~lattice.bears(STARTS)
+        said = np.zeros(lattice.num_nodes, bool)
+        speaks = ~lattice.bears(STARTS)
         for link in self.lattice.in_order.tolist():
             said[lattice.end[link]] |= said[lattice.start[link]] or speaks[link]
         return marked & (said | (lattice.time > lattice.time[self.first]))[lattice.start]

@@ -46,10 +46,13 @@ def posteriors(lattice: Lattice, scale: float = 1.0) -> Posteriors:
 
 def link_posteriors(links: ScoredLinks, scale: float = 1.0) -> Posteriors:
     """`posteriors` of scored links."""
-    lattice, score = links.lattice, scale * links.total
+    lattice = links.lattice
+    score = scale * links.total
     forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
     forward[links.first] = backward[links.last] = 0.0
-    starts, ends, order = lattice.start.tolist(), lattice.end.tolist(), lattice.in_order.tolist()
+    starts = lattice.start.tolist()
+    ends = lattice.end.tolist()
+    order = lattice.in_order.tolist()
     for link in order:
         forward[ends[link]] = np.logaddexp(forward[ends[link]], forward[starts[link]] + score[link])
     total = float(forward[links.last])
@@ -142,14 +145,14 @@ def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequenc
     """Return the words of each path, given as its links."""
     probability = np.exp(found.link)
     begin, end = word_begins(lattice), lattice.time[lattice.end]
-    known = {}
+    word_of_link = {}
     for link in {link for path in paths for link in path if lattice.word[link] not in SENTENCE_MARKS}:
         same = np.flatnonzero(lattice.label == lattice.label[link])
         confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
         if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
             confidence = float(probability[link])
-        known[link] = Word(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
-    return [[known[link] for link in path if link in known] for path in paths]
+        word_of_link[link] = Word(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
+    return [[word_of_link[link] for link in path if link in word_of_link] for path in paths]
 
 
 def word_confidences(
@@ -173,20 +176,23 @@ def word_confidences(
     try:
         links = weigh(lattice)
         path = _best_path_of(links, words)
-        found = [] if path is None else _words_of_paths(lattice, link_posteriors(links), [path])[0]
+        timed_words = [] if path is None else _words_of_paths(lattice, link_posteriors(links), [path])[0]
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
-        found = []
-    if not found:
+        timed_words = []
+    if not timed_words:
         return [None] * len(words)
-    confidences = [one.confidence for one in found]
-    return [one if one is None or calibrate is None else calibrate(one) for one in confidences]
+    confidences = [word.confidence for word in timed_words]
+    return [
+        confidence if confidence is None or calibrate is None else calibrate(confidence) for confidence in confidences
+    ]
 
 
 def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
     """Return the best path if it has these words, otherwise a path with them that is as good, for instance of words
     that sound alike; None if there is none.
     """
-    lattice, path = links.lattice, best_path(links)
+    lattice = links.lattice
+    path = best_path(links)
     if [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS] == list(words):
         return path
     least = links.total[path].sum() - TIE * np.abs(links.total[path]).sum()
@@ -203,10 +209,13 @@ def _best_path_of(links: ScoredLinks, words: Sequence[str]) -> list[int] | None:
                 reached[lattice.end[link]].setdefault(number + 1, link)
     if len(words) not in reached[links.last]:
         return None
-    path, node, number = [], links.last, len(words)
+    path = []
+    node = links.last
+    number = len(words)
     while node != links.first:
         path.append(reached[node][number])
-        node, number = int(lattice.start[path[-1]]), number - (lattice.word[path[-1]] not in SENTENCE_MARKS)
+        node = int(lattice.start[path[-1]])
+        number = number - (lattice.word[path[-1]] not in SENTENCE_MARKS)
     return path[::-1]
 
 
@@ -244,9 +253,11 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
     errors[links.first] = np.arange(count)
     came = np.full((lattice.num_nodes, count), -2)  # the link, or -1 for a deletion
     came[links.first, 1:] = -1
-    wrong = {word: np.array([word != other for other in reference], dtype=np.int64) for word in set(lattice.word)}
+    wrong = {word: np.array([word != expected for expected in reference], dtype=np.int64) for word in set(lattice.word)}
     for link in lattice.in_order[np.isfinite(links.total[lattice.in_order])].tolist():
-        start, end, word = int(lattice.start[link]), int(lattice.end[link]), lattice.word[link]
+        start = int(lattice.start[link])
+        end = int(lattice.end[link])
+        word = lattice.word[link]
         if errors[start, 0] >= never:
             continue
         through = errors[start].copy()
@@ -254,22 +265,27 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
             through += 1
             through[1:] = np.minimum(through[1:], errors[start, :-1] + wrong[word])
         better = through < errors[end]
-        errors[end][better], came[end][better] = through[better], link
+        errors[end][better] = through[better]
+        came[end][better] = link
         for k in range(1, count):
             if errors[end, k - 1] + 1 < errors[end, k]:
-                errors[end, k], came[end, k] = errors[end, k - 1] + 1, -1
+                errors[end, k] = errors[end, k - 1] + 1
+                came[end, k] = -1
     if errors[links.last, -1] >= never:
         raise lattice.no_path()
-    words, node, k = [], links.last, count - 1
+    words = []
+    node = links.last
+    k = count - 1
     while (node, k) != (links.first, 0):
         link = int(came[node, k])
         if link < 0:
             k -= 1
             continue
-        start, word = int(lattice.start[link]), lattice.word[link]
+        start = int(lattice.start[link])
+        word = lattice.word[link]
         if word not in SENTENCE_MARKS:
             words.append(word)
-            taken = k > 0 and errors[start, k - 1] + wrong[word][k - 1] <= errors[start, k] + 1
-            k -= taken
+            is_match = k > 0 and errors[start, k - 1] + wrong[word][k - 1] <= errors[start, k] + 1
+            k -= is_match
         node = start
     return int(errors[links.last, -1]), words[::-1]

@@ -80,27 +80,27 @@ def rescore_lattice(
     """
     links = weigh(replace(lattice, lm=np.zeros(lattice.num_links)))  # without the old scores
     start = (links.first, model.start_state)
-    rows, found = _expanded(links, _Scores(model, lattice), start, max_nodes)
-    alive = {key for key in found if key[0] == links.last}
-    kept = []
+    rows, reached = _expanded(links, _Scores(model, lattice), start, max_nodes)
+    alive = {key for key in reached if key[0] == links.last}
+    alive_rows = []
     for row in reversed(rows):  # links that leave a node come after those that enter it
         if row.end in alive:
             alive.add(row.start)
-            kept.append(row)
+            alive_rows.append(row)
     if start not in alive:
         raise lattice.no_path()
-    kept.reverse()
-    nodes = [key for key in found if key in alive]
+    alive_rows.reverse()
+    nodes = [key for key in reached if key in alive]
     number = {key: i for i, key in enumerate(nodes)}
-    origin = np.array([row.link for row in kept], np.int64)
+    origin = np.array([row.link for row in alive_rows], np.int64)
     return replace(
         lattice,
         time=lattice.time[[node for node, _ in nodes]],
-        start=np.array([number[row.start] for row in kept], np.int32),
-        end=np.array([number[row.end] for row in kept], np.int32),
+        start=np.array([number[row.start] for row in alive_rows], np.int32),
+        end=np.array([number[row.end] for row in alive_rows], np.int32),
         label=lattice.label[origin],
         acoustic=lattice.acoustic[origin],
-        lm=np.array([row.lm for row in kept]),
+        lm=np.array([row.lm for row in alive_rows]),
         variant=lattice.variant[origin],
         segments=lattice.segments.of_links(origin),
         lm_scale=lattice.lm_scale if lm_scale is None else lm_scale,
@@ -113,7 +113,9 @@ def _expanded(
     links: ScoredLinks, scores: "_Scores", start: tuple[int, int], max_nodes: int
 ) -> tuple[list[_Row], list[tuple[int, int]]]:
     """The reachable links, those that leave a node after those that enter it, and the reachable nodes in order."""
-    lattice, rows, count = links.lattice, [], 1
+    lattice = links.lattice
+    rows = []
+    count = 1
     histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # used as ordered sets
     histories[start[0]][start[1]] = None
     silent_after = _silent_after(links, scores.marks)
@@ -155,7 +157,8 @@ class _Scores:
     """(ln P, next history) of words after histories, cached."""
 
     def __init__(self, model: LanguageModel, lattice: Lattice):
-        self.model, self.where = model, lattice.where
+        self.model = model
+        self.where = lattice.where
         # A word of silence has an n-gram score if the model has the word; otherwise it costs nothing, as in the search.
         silent = (word for word in silence_words(lattice) if word not in model.vocabulary)
         self.marks = SENTENCE_MARKS | frozenset(silent)

@@ -202,12 +202,14 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
 
 def _confidences(bundle: Bundle) -> Figures:
     """Return how the confidences were calibrated and measured."""
-    found = read_calibration(bundle)
-    if found is None:
+    calibration = read_calibration(bundle)
+    if calibration is None:
         return [("confidences", "posteriors, not calibrated")]
-    share = f"{100 * found.correct / found.words:.1f}% right" if found.words else "none"
-    fitted = f"calibrated, {found.method} map, {found.utterances} utterances, {found.words} words, {share}"
-    return [("confidences", fitted), *(("confidences", str(one)) for one in found.measured)]
+    share = f"{100 * calibration.correct / calibration.words:.1f}% right" if calibration.words else "none"
+    fitted = (
+        f"calibrated, {calibration.method} map, {calibration.utterances} utterances, {calibration.words} words, {share}"
+    )
+    return [("confidences", fitted), *(("confidences", str(measurement)) for measurement in calibration.measured)]
 
 
 def summary(path: str) -> Figures:
@@ -221,7 +223,7 @@ def summary(path: str) -> Figures:
         ("licence", about.licence or "not named"),
         ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
-        *(("errors", str(one)) for one in about.errors),
+        *(("errors", str(rate)) for rate in about.errors),
         *_confidences(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),

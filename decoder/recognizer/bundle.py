@@ -91,9 +91,9 @@ class Bundle:
         for name, (size, _) in sizes.items():
             if parts[name].size != size:
                 raise FormatError(f"{parts[name]}: {parts[name].size} bytes; expected {size}; damaged, {AGAIN}")
-        found = {name: parts[name] for name in MEMBERS if name in sizes}
-        bundle = cls(path, description, found, {name: checksums for name, (_, checksums) in sizes.items()})
-        files = list(dict.fromkeys(part.path for part in found.values()))
+        members = {name: parts[name] for name in MEMBERS if name in sizes}
+        bundle = cls(path, description, members, {name: checksums for name, (_, checksums) in sizes.items()})
+        files = list(dict.fromkeys(part.path for part in members.values()))
         if verify or (verify is None and not was_checked(files)):
             bundle.verify()
             note_checked(files)

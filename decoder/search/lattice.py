@@ -132,8 +132,8 @@ class _Links:
         return number
 
     def add(self, start: int, end: int, word: int, piece: _Piece) -> None:
-        known = self.best.get((start, end, word))
-        if known is None or piece.cost < known.cost:
+        earlier = self.best.get((start, end, word))
+        if earlier is None or piece.cost < earlier.cost:
             self.best[start, end, word] = piece
 
 
@@ -158,9 +158,11 @@ def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
     """The links within the lattice beam, in topological order."""
     arrival, origin, cost, length = kept_arrivals(trace, end, lattice_beam)
     position, first_frame, step = (column.tolist() for column in link_states(trace, arrival, length))
-    kept, arcs, begin = trace.arrivals[arrival], [], 0
-    until = trace.steps["frame"][kept["node"]]
-    columns = (origin, kept["node"], kept["label"], cost, kept["lm"], kept["bonus"], length, until)
+    arrivals = trace.arrivals[arrival]
+    arcs = []
+    begin = 0
+    until = trace.steps["frame"][arrivals["node"]]
+    columns = (origin, arrivals["node"], arrivals["label"], cost, arrivals["lm"], arrivals["bonus"], length, until)
     for source, target, what, price, ln_p, bonus, count, time in zip(*(column.tolist() for column in columns)):
         stop = begin + count
         ends = [*first_frame[begin + 1 : stop], time]
@@ -176,9 +178,13 @@ class _WordCutter:
     def __init__(
         self, graph: DecodingGraph, arrays: SearchGraph, silence: np.ndarray, acweight: float, frames: np.ndarray
     ):
-        self.graph, self.arrays, self.acweight, self.frames = graph, arrays, acweight, frames
+        self.graph = graph
+        self.arrays = arrays
+        self.acweight = acweight
+        self.frames = frames
         hmm = graph.arrays.position_state
-        self.model, self.index = graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist()
+        self.model = graph.state_model[hmm].tolist()
+        self.index = graph.state_index[hmm].tolist()
         self.silence = silence
         self.links = _Links()
         self.open: dict[int, list[_OpenWord]] = {}
@@ -197,7 +203,8 @@ class _WordCutter:
             acceptor_state[arc.target] = self._state_after(arc, acceptor_state)
         self.links.node((0,), 0)
         for node in order:
-            leaving, time = outgoing.get(node, []), int(trace.steps[node]["frame"])
+            leaving = outgoing.get(node, [])
+            time = int(trace.steps[node]["frame"])
             for word in self.open.get(node, []):
                 for arc in leaving:
                     self._close(word, arc, acceptor_state[node], (node, time), end)
@@ -228,21 +235,26 @@ class _WordCutter:
             self.open.setdefault(arc.target, []).append(longer)
         else:
             tail = self._piece(arc.piece.states[:length], state)
-            rest = replace(arc.piece, cost=arc.piece.cost - tail.cost, states=arc.piece.states[length:])
+            remainder = replace(arc.piece, cost=arc.piece.cost - tail.cost, states=arc.piece.states[length:])
             split = self.links.node((place[0], tail.states[-1][3], tail.states[-1][2]), tail.states[-1][2])
             self.links.add(word.source, split, word.word, word.piece + tail)
             if (split, id(arc)) not in self.emitted:
                 self.emitted.add((split, id(arc)))
-                self._emit(split, arc, rest, arc.piece.states[-1][2])
+                self._emit(split, arc, remainder, arc.piece.states[-1][2])
 
     def _tail_length(self, word: _OpenWord, states: Sequence[_State]) -> int:
         """How many of the states belong to the open word's last phone."""
-        last, inside, length = word.last, word.inside, 0
+        last = word.last
+        is_inside = word.inside
+        length = 0
         for position, *_ in states:
-            model, index = self.model[position], self.index[position]
-            if (last is None or begins_model(model, index, *last, bool(self.silence[model]))) and inside:
+            model = self.model[position]
+            index = self.index[position]
+            if (last is None or begins_model(model, index, *last, bool(self.silence[model]))) and is_inside:
                 return length
-            inside, last, length = True, (model, index), length + 1
+            is_inside = True
+            last = (model, index)
+            length += 1
         return length
 
     def _emit(self, start: int, arc: _Arc, piece: _Piece, time: int) -> None:
@@ -259,20 +271,22 @@ class _WordCutter:
 
     def _piece(self, states: Sequence[_State], state: int) -> _Piece:
         """The states with their exact cost from acceptor state `state`, including the last forward transition."""
-        arrays, cost = self.arrays, 0.0
+        arrays = self.arrays
+        cost = 0.0
         for position, first, end, _ in states:
-            here, arc = arrays.positions[position], self._arcs_of(state)[position]
-            acoustic = float(self.frames[first:end, here["row"]].sum(dtype=np.float64))
-            cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(here["forward_cost"])
+            record = arrays.positions[position]
+            arc = self._arcs_of(state)[position]
+            acoustic = float(self.frames[first:end, record["row"]].sum(dtype=np.float64))
+            cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(record["forward_cost"])
             if end - first > 1:  # avoids 0 * inf
-                cost += (end - first - 1) * float(here["self_cost"])
-            state = int(here["exit"])
+                cost += (end - first - 1) * float(record["self_cost"])
+            state = int(record["exit"])
         return _Piece(cost, 0.0, 0.0, tuple(states))
 
     def _arcs_of(self, state: int) -> dict[int, int]:
         """The first arc from an acceptor state to each position."""
         if state not in self.arc_to:
-            first, end = (int(self.arrays.states[one]["first_arc"]) for one in (state, state + 1))
+            first, end = (int(self.arrays.states[number]["first_arc"]) for number in (state, state + 1))
             targets = self.arrays.arcs["target"][first:end].tolist()
             self.arc_to[state] = dict(zip(reversed(targets), range(end - 1, first - 1, -1)))
         return self.arc_to[state]

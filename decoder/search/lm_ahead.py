@@ -61,15 +61,17 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     sets = np.zeros(len(first), WORD_SET)
     for name, values in (("low", low), ("high", high), ("graph_cost", graph_cost)):
         sets[name] = np.append(0, values)[first]
-    low, high, state_set = sets["low"], sets["high"], state_set.reshape(-1)[1:]
-    own, unknown_id = own_words(lm, word)
-    least = [_least_between(costs, low, high) for costs in empty_history_costs(lm, own)]
+    low = sets["low"]
+    high = sets["high"]
+    state_set = state_set.reshape(-1)[1:]
+    words_of_models, unknown_id = own_words(lm, word)
+    least = [_least_between(costs, low, high) for costs in empty_history_costs(lm, words_of_models)]
     sets["least"] = least[0]
     unknown = []
-    for words, label in zip(own, unknown_id):
+    for words, label in zip(words_of_models, unknown_id):
         counted = np.concatenate([[0], np.cumsum((words == label) & (label >= 0))])
         unknown.append(np.where(counted[high] > counted[low], label, -1))
-    histories, place, cost, level = _lists(lm, own, unknown_id)
+    histories, place, cost, level = _lists(lm, words_of_models, unknown_id)
     return LookAhead(
         sets,
         state_set.astype(np.int32),
@@ -77,7 +79,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
         place,
         cost,
         level,
-        np.array(least, np.float32) if len(own) > 1 else NO_AHEAD.mixed,
+        np.array(least, np.float32) if len(words_of_models) > 1 else NO_AHEAD.mixed,
         np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
     )
 
@@ -97,8 +99,8 @@ def own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], li
     models = [model for _, model in lm.components]
     if not models:
         return [word], [lm.unknown_id]
-    own = [np.where(names < -1, -2 - names, names) for names in lm.arrays.own_word[:, word]]
-    return own, [model.unknown_id for model in models]
+    words_of_models = [np.where(names < -1, -2 - names, names) for names in lm.arrays.own_word[:, word]]
+    return words_of_models, [model.unknown_id for model in models]
 
 
 def _roots(lm: LanguageModel) -> np.ndarray:
@@ -114,8 +116,10 @@ def empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.nda
 
 def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """min(values[low:high]) for every pair, inf if empty, by a table of minima over 2^k neighbours (sparse table)."""
-    least, size = np.full(len(low), np.inf, np.float32), high - low
-    table, length = values.astype(np.float32), 1
+    least = np.full(len(low), np.inf, np.float32)
+    size = high - low
+    table = values.astype(np.float32)
+    length = 1
     while True:
         of_size = (size >= length) & (size < 2 * length)
         least[of_size] = np.minimum(table[low[of_size]], table[high[of_size] - length])
@@ -127,20 +131,23 @@ def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
 
 def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> tuple[np.ndarray, ...]:
     """(histories, place, cost, level) of LookAhead."""
-    arrays, roots = lm.arrays, _roots(lm)
+    arrays = lm.arrays
+    roots = _roots(lm)
     counts = np.zeros(lm.num_states, np.int64)
-    places, costs = [], []
+    places = []
+    costs = []
     for root, end, words, unknown in zip(roots.tolist(), [*roots[1:].tolist(), lm.num_states], own, unknown_id):
-        asked = np.where(words == unknown, -1, words).astype(np.int32)
+        known_words = np.where(words == unknown, -1, words).astype(np.int32)
         size = int(arrays.first_arc[root + 1] - arrays.first_arc[root])
-        place, cost = sort_by_place(arrays.first_arc, arrays.word, arrays.cost, root, end, asked, size, counts)
+        place, cost = sort_by_place(arrays.first_arc, arrays.word, arrays.cost, root, end, known_words, size, counts)
         places.append(place)
         costs.append(cost)
     cost = np.concatenate(costs)
     level = minima_levels(len(cost))
     histories = np.zeros(lm.num_states + 1, HISTORY)
     histories["first"][1:] = np.cumsum(counts)
-    histories["backoff_cost"][:-1], histories["backoff_state"][:-1] = arrays.backoff_cost, arrays.backoff_state
+    histories["backoff_cost"][:-1] = arrays.backoff_cost
+    histories["backoff_state"][:-1] = arrays.backoff_state
     return histories, np.concatenate(places), with_minima(cost, level), level
 
 

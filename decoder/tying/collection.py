@@ -113,7 +113,7 @@ class ShardResult(NamedTuple):
 
 def shards_of(utterances: Iterable[AlignedUtterance]) -> Iterator[Shard]:
     """Divide utterances into shards of about SHARD_FRAMES frames."""
-    return divided(((one, one.num_frames) for one in utterances), SHARD_FRAMES, SHARD_UTTERANCES)
+    return divided(((utterance, utterance.num_frames) for utterance in utterances), SHARD_FRAMES, SHARD_UTTERANCES)
 
 
 def collect_shard(shard: Shard, reading: AlignmentReading) -> ShardResult:
@@ -125,7 +125,8 @@ def collect_shard(shard: Shard, reading: AlignmentReading) -> ShardResult:
         try:
             runs = reading.runs(utterance.labels, utterance.where)
             file = read_htk(utterance.path, utterance.start or 0, utterance.end)
-            shape, kind = file.frames.shape, kind_name(file.kind & ~(HAS_C | HAS_K))  # as in HMM definitions
+            shape = file.frames.shape  # as in HMM definitions
+            kind = kind_name(file.kind & ~(HAS_C | HAS_K))
             collected = by_size.setdefault(shape[0], Collected(Statistics(shape[0], kind)))
             collected.statistics.add(runs, file.frames, utterance.path)
             collected.transitions.add(runs, reading.num_states)

@@ -12,7 +12,7 @@ from features.ivectors.shards import Unit
 from features.ivectors.training import IvectorTraining, Training
 from features.ivectors.units import read_units
 from readers.common.faults import one_line
-from readers.common.files import atomic_write, held_alone, require_writable
+from readers.common.files import held_alone, require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.config.feature_record import FeatureRecord
@@ -201,8 +201,7 @@ def _begin_directory(out: Path, fingerprint: str) -> int:
     except (OSError, ValueError):
         is_current = False
     if not is_current:
-        with atomic_write(path, "w") as file:
-            file.write(f"{fingerprint}\n")
+        write_lines(path, [fingerprint])
     return path.stat().st_mtime_ns
 
 

@@ -131,7 +131,8 @@ class IvectorTraining(PassTraining[Training]):
     def next_pass(self, training: Training | None, progress: Progress | None = None) -> Training:
         """One pass over the data, and the model that follows from it."""
         training = training or self.begin()
-        passes, schedule = len(training.history), self.schedule
+        passes = len(training.history)
+        schedule = self.schedule
         stage, count = schedule[passes]
         advance = {DIAGONAL: self._diagonal, FULL: self._full, FRAMES: self._statistics, EXTRACTOR: self._extractor}
         new, log_likelihood, frames = advance[stage](training, progress)
@@ -195,10 +196,10 @@ class IvectorTraining(PassTraining[Training]):
     def contents(self) -> dict[str, Any]:
         """What the result depends on."""
         files = [
-            (unit.name, one.name, one.start, one.end, *file_mark(one.path))
+            (unit.name, utterance.name, utterance.start, utterance.end, *file_mark(utterance.path))
             for shard in self.shards
             for unit in shard
-            for one in unit.utterances
+            for utterance in unit.utterances
         ]
         return {
             "settings": asdict(self.options),

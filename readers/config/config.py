@@ -410,9 +410,9 @@ def summary(path: str) -> Figures:
     for name, block in config.sound_blocks():
         if name.lower() in {command.lower() for command in commands} or block.has_own("action"):
             figures.append((name, _command_text(block)))
-    others = [name for name in config.block_names() if name not in dict(figures)]
-    if others:
-        figures.append(("blocks", " ".join(others)))
+    idle_blocks = [name for name in config.block_names() if name not in dict(figures)]
+    if idle_blocks:
+        figures.append(("blocks", " ".join(idle_blocks)))
     return figures + [(f"+{name}", _shown_value(config, name)) for name in config.names() if not config.is_block(name)]
 
 

@@ -74,7 +74,8 @@ class _Entries:
         return key in self._numbers
 
     def add(self, name: str, labels: list[Label], place: tuple[str, int]) -> None:
-        self._numbers[key_of(name)], self._by_tail = len(self._rows), None
+        self._numbers[key_of(name)] = len(self._rows)
+        self._by_tail = None
         self._rows.append((name, labels, place))
 
     def find(self, key: str, any_path: bool = False) -> int | None:
@@ -113,7 +114,8 @@ class MLF(Mapping[str, list[Label]]):
 
     def __init__(self) -> None:
         self.faulty: set[str] = set()
-        self._small, self._patterns = _Entries(), _Entries()
+        self._small = _Entries()
+        self._patterns = _Entries()
         self._expressions: list[re.Pattern[str]] = []  # of the patterns
         self._large: LabelIndex | None = None  # the entries of large files, after the others
         self._bytes = 0  # in files
@@ -177,8 +179,8 @@ class MLF(Mapping[str, list[Label]]):
         is one.
         """
         tail = key_of(name).rsplit("/", 1)[-1]
-        other = next(filter(None, (index.ending(tail) for index in self._indexes)), None)
-        return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories are compared" if other else "")
+        ending = next(filter(None, (index.ending(tail) for index in self._indexes)), None)
+        return f"expected an entry */{tail}.lab" + (f", not {ending}.lab: directories are compared" if ending else "")
 
     def _find(self, name: str) -> "tuple[_Entries | LabelIndex, int] | None":
         """Return the index with the entry for an utterance, and its number there."""

@@ -435,5 +435,7 @@ def check_frames(frames: np.ndarray, utterance: FrameRange) -> None:
 
 def unlike(form: tuple[str, int, int], expected: tuple[str, int, int]) -> str:
     """Return how forms of features (kind, values of a frame, ticks from frame to frame) differ, for a message."""
-    here, there = (f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (form, expected))
-    return f"{here}; expected {there}"
+    described, description_expected = (
+        f"{kind} of {dim} values every {period / 10_000:g} ms" for kind, dim, period in (form, expected)
+    )
+    return f"{described}; expected {description_expected}"

@@ -7,17 +7,17 @@ An additional header field `quiet=:model,label,label:model,label:` lists the seg
 for each silence model.  Other readers ignore it, because the format permits user-defined names.
 """
 
-import gzip
 import math
 import os
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_compressed
 from readers.common.text import is_count, quote_name, read_lines, to_number, to_numbers, unescape
 from readers.errors import FormatError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
@@ -177,52 +177,70 @@ def _build(
     unit = _real(header, "tscale", 1.0, in_header)
     if not 0 < unit < math.inf:
         raise FormatError(f"{in_header}: tscale={header['tscale']}; expected the seconds of a unit of time")
-    time = np.array([_real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)], np.float64)
-    for node in np.flatnonzero(~(np.abs(time) * unit <= MOST_SECONDS)).tolist():
-        if "t" in nodes.get(node, {}):
+    times = [unit * _real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)]
+    for node, time in enumerate(times):
+        if not abs(time) <= MOST_SECONDS and "t" in nodes.get(node, {}):
             raise FormatError(f"{path}: node {node}: t={nodes[node]['t']}; expected a time in seconds")
-    time *= unit
-    bounds = np.zeros((2, len(links)), np.int32)
-    variant = np.zeros(len(links), np.int32)
-    acoustic, lm = np.zeros((2, len(links)))
+    # Word, variant, likelihood and segments are fields of the link or of its end node.
+    of_node = {node: {k: v for k, v in fields.items() if k in "Wvad"} for node, fields in nodes.items()}
     words: list[str] = []
-    segments: list[Sequence[Segment]] = []
+    segments: list[list[Segment]] = []
+    numbers: list[tuple[float, ...]] = []
+    parse_segment = cache(_parse_segment)
     for i in range(len(links)):
-        fields, number = links[i]
-        where = f"{path}:{number}"
-        for side, name in enumerate("SE"):
-            if name not in fields:
-                raise FormatError(f"{where}: link {i} has no {name}=; expected its start and end node")
-            node = _integer(fields[name], where)
-            if node >= num_nodes:
-                raise FormatError(f"{where}: link {i} names node {node}; expected numbers below {num_nodes}")
-            bounds[side, i] = node
-        start, end = time[bounds[:, i]]
-        if end < start - 0.5 / TICKS_PER_SECOND:  # less is rounding
-            raise FormatError(f"{where}: link {i} goes from {start:g} s to {end:g} s; expected start <= end")
-        # Word, variant, likelihood and segments are fields of the link or of its end node.
-        fields = {k: v for k, v in nodes.get(node, {}).items() if k in "Wvad"} | fields
+        fields, line = links[i]
+        where = f"{path}:{line}"
+        start, end = (_node(fields, name, i, num_nodes, where) for name in "SE")
+        if times[end] < times[start] - 0.5 / TICKS_PER_SECOND:  # less is rounding
+            raise FormatError(
+                f"{where}: link {i} goes from {times[start]:g} s to {times[end]:g} s; expected start <= end"
+            )
+        if of_node.get(end):
+            fields = of_node[end] | fields
         words.append(fields.get("W", NULL_WORD))
-        number = _integer(fields.get("v", "0"), where)
-        if number > MOST_VARIANTS:
-            raise FormatError(f"{where}: variant {number} of {words[-1]}; expected at most {MOST_VARIANTS}")
-        variant[i] = number
-        segments.append(_parse_segments(fields["d"], where) if "d" in fields else ())
-        if "a" in fields:
-            acoustic[i] = to_log(_real(fields, "a", 0, where))
-        for name in ("n", "l"):  # the general language model score takes precedence over the n-gram score
-            if name in fields:
-                lm[i] = to_log(_real(fields, name, 0, where))
+        variant = _integer(fields.get("v", "0"), where)
+        if variant > MOST_VARIANTS:
+            raise FormatError(f"{where}: variant {variant} of {words[-1]}; expected at most {MOST_VARIANTS}")
+        acoustic = to_log(_real(fields, "a", 0.0, where)) if "a" in fields else 0.0
+        score = "l" if "l" in fields else "n"  # the general language model score takes precedence over the n-gram score
+        lm = to_log(_real(fields, score, 0.0, where)) if score in fields else 0.0
+        numbers.append((start, end, variant, acoustic, lm))
+        try:
+            pieces = fields.get("d", "").strip(":")
+            segments.append([parse_segment(piece) for piece in pieces.split(":")] if pieces else [])
+        except ValueError:
+            shown = fields["d"][:40]
+            expected = "expected :label,duration,likelihood: and so on"
+            raise FormatError(f"{where}: segments {shown!r}; {expected}") from None
+    starts, ends, variants, acoustics, lms = np.array(numbers, np.float64).reshape(-1, 5).T
     return Lattice.of_words(
-        *(time, *bounds, words, acoustic, lm),
-        variant=variant,
+        times, starts, ends, words, acoustics, lms,
+        variant=variants.astype(np.int32),
         segments=Segments.of_rows(segments),
         silence=_parse_silence(header[QUIET], in_header) if QUIET in header else None,
         utterance=header.get("U", ""),
         header={name: text for name, text in header.items() if name not in _NOT_KEPT},
         path=os.fspath(path),
         **{name: _real(header, key, 0.0, in_header) for name, key in SCALES.items() if key in header},
-    )
+    )  # fmt: skip
+
+
+def _node(fields: Fields, name: str, link: int, num_nodes: int, where: str) -> int:
+    if name not in fields:
+        raise FormatError(f"{where}: link {link} has no {name}=; expected its start and end node")
+    node = _integer(fields[name], where)
+    if node >= num_nodes:
+        raise FormatError(f"{where}: link {link} names node {node}; expected numbers below {num_nodes}")
+    return node
+
+
+def _parse_segment(text: str) -> Segment:
+    """Parse `label[,duration[,likelihood]]`.  Raises ValueError."""
+    label, *numbers = text.split(",")
+    duration, likelihood = [*to_numbers(numbers), None, None][:2]
+    if not label or len(numbers) > 2 or not abs(duration or 0.0) <= MOST_SECONDS:
+        raise ValueError
+    return label, duration, likelihood
 
 
 def _parse_silence(text: str, where: str) -> dict[str, tuple[str, ...]]:
@@ -234,22 +252,6 @@ def _parse_silence(text: str, where: str) -> dict[str, tuple[str, ...]]:
             raise FormatError(f"{where}: {QUIET}={text[:40]}; expected :model,label,label: and so on")
         models[model] = tuple(labels)
     return models
-
-
-def _parse_segments(text: str, where: str) -> list[Segment]:
-    """Parse segments `:label[,duration[,likelihood]]:...:`."""
-    segments: list[Segment] = []
-    for piece in text.strip(":").split(":") if text.strip(":") else ():
-        label, *numbers = piece.split(",")
-        try:
-            values = to_numbers(numbers)
-        except ValueError:
-            values = [0.0] * 3
-        if not label or len(values) > 2 or not all(abs(value) <= MOST_SECONDS for value in values[:1]):
-            raise FormatError(f"{where}: segments {text[:40]!r}; expected :label,duration,likelihood: and so on")
-        duration, likelihood = [*values, None, None][:2]
-        segments.append((label, duration, likelihood))
-    return segments
 
 
 def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
@@ -273,8 +275,8 @@ def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
     HTK Book 3.4, chapter 20.
     """
     _check(lattice, path)
-    header = {"VERSION": "1.0"} | ({"UTTERANCE": lattice.utterance} if lattice.utterance else {}) | lattice.header
-    header |= {key: repr(float(getattr(lattice, name))) for name, key in SCALES.items()}
+    header = {"VERSION": "1.0"} | ({"UTTERANCE": lattice.utterance} if lattice.utterance else {})
+    header |= {**lattice.header} | {key: repr(float(getattr(lattice, name))) for name, key in SCALES.items()}
     if lattice.silence is not None:
         header[QUIET] = _format_silence(lattice.silence)
     lines = [f"{name}={quote_name(value)}" for name, value in header.items()]
@@ -288,8 +290,7 @@ def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
         line = f"J={i} S={start} E={end} W={words[label]} v={variant} a={acoustic:.{digits}g} l={lm:.{digits}g}"
         lines.append(line + segments)
     data = ("\n".join(lines) + "\n").encode()
-    with atomic_write(path) as file:
-        file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    write_compressed(path, data)
 
 
 def _format_silence(models: Mapping[str, Sequence[str]]) -> str:
@@ -317,8 +318,8 @@ def _check_label(label: str, where: str | Path) -> None:
 
 
 def _check(lattice: Lattice, path: str | Path) -> None:
-    columns = (lattice.start, lattice.end, lattice.label, lattice.acoustic, lattice.lm, lattice.variant)
-    lengths = {*map(len, columns), len(lattice.segments.first) - 1}
+    lengths = {len(lattice.start), len(lattice.end), len(lattice.label), len(lattice.acoustic), len(lattice.lm)}
+    lengths |= {len(lattice.variant), len(lattice.segments.first) - 1}
     if len(lengths) != 1:
         raise GraphError(f"{path}: lattice with columns of {sorted(lengths)} links; expected one length")
     for nodes in (lattice.start, lattice.end):

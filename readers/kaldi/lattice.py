@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
 from readers.language.att import EPSILON
@@ -101,7 +101,7 @@ def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: f
     for node in lattice.order:
         for link in lattice.leaving[node]:
             frames[end[link]] = frames[node] + len(transitions[link])
-    return replace(lattice, time=frames * period)
+    return replace(lattice, time=(frames * period).astype(np.float64))
 
 
 def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
@@ -241,7 +241,7 @@ def _arcs_of(name: str, lattice: Lattice, words: Mapping[str, int], period: floa
     graph = -lattice.lm_scale * lattice.lm - lattice.word_penalty * has_word
     word_numbers = np.array([words.get(word, 0) for word in lattice.words], np.int64)[lattice.label]
     columns = numbers[lattice.start], numbers[lattice.end], word_numbers, graph, -lattice.acoustic
-    transitions = [()] * lattice.num_links
+    transitions: list[tuple[int, ...]] = [()] * lattice.num_links
     if all(map(is_count, lattice.segments.names)):
         transitions = [_transitions(row, period) for row in lattice.segments.rows()]
     arcs = map(Arc, *(column.tolist() for column in columns), transitions)
@@ -282,12 +282,13 @@ def _binary_form(name: str, arcs: Sequence[Arc], compact: bool) -> bytes:
     num_nodes = 1 + max(max(arc.start, arc.end) for arc in arcs)
     leaving: list[list[bytes]] = [[] for _ in range(num_nodes)]
     finals = [weight(np.inf, np.inf, ())] * num_nodes
-    for start, end, word, *costs, transitions in arcs:
+    for start, end, word, graph, acoustic, transitions in arcs:
+        costs = weight(graph, acoustic, transitions)
         if end < 0:
-            finals[start] = weight(*costs, transitions)
+            finals[start] = costs
         else:
-            labels = word if compact else (transitions or (0,))[0], word
-            leaving[start].append(struct.pack("<ii", *labels) + weight(*costs, transitions) + struct.pack("<i", end))
+            labels = struct.pack("<ii", word if compact else (*transitions, 0)[0], word)
+            leaving[start].append(labels + costs + struct.pack("<i", end))
     return name.encode() + b" " + vector_fst(_ARC_TYPES[compact], finals, leaving)
 
 
@@ -338,8 +339,7 @@ def write_word_table(path: str | Path, words: Mapping[str, int]) -> None:
     words : mapping of str to int
         Number of each word.
     """
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{word} {number}\n" for word, number in words.items())
+    write_lines(path, (f"{word} {number}" for word, number in words.items()))
 
 
 def read_word_table(path: str | Path) -> dict[str, int]:

@@ -3,6 +3,7 @@
 `readers.htk.slf` and `readers.kaldi.lattice` read and write it; all algorithms on lattices work on it.
 """
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,14 +53,17 @@ class Segments:
         """Join the segments of each link."""
         rows = list(rows)
         segments = [segment for row in rows for segment in row]
-        label, names = numbered([name for name, *_ in segments])
-        seconds, score = np.array([values for _, *values in segments], np.float64).reshape(-1, 2).T  # None becomes NaN
+        label, names = numbered([row[0] for row in segments])
+        seconds, score = (np.array([row[i] for row in segments], np.float64) for i in (1, 2))  # None becomes NaN
         return cls(np.cumsum([0, *map(len, rows)]), label, seconds, score, names)
 
     def rows(self) -> list[tuple[Segment, ...]]:
         """Return the segments of each link."""
-        columns = (np.where(np.isnan(values), None, values) for values in (self.seconds, self.score))
-        segments = list(zip((self.names[label] for label in self.label.tolist()), *(c.tolist() for c in columns)))
+        labels = [self.names[label] for label in self.label.tolist()]
+        seconds, score = (
+            [None if math.isnan(value) else value for value in values.tolist()] for values in (self.seconds, self.score)
+        )
+        segments = list(zip(labels, seconds, score))
         return [tuple(segments[first:end]) for first, end in pairwise(self.first.tolist())]
 
     def of_links(self, links: npt.NDArray[np.integer]) -> "Segments":
@@ -132,10 +136,11 @@ class Lattice:
     ) -> Self:
         """Make a lattice from the word of each link and, in `others`, further fields, by default without variants."""
         label, words = numbered(word)
-        others = {"variant": np.zeros(len(word), np.int32), "segments": Segments.of_rows([()] * len(word))} | others
+        fields: dict[str, Any] = {"variant": np.zeros(len(word), np.int32)}
+        fields |= {"segments": Segments.of_rows([()] * len(word)), **others}
         scores = np.asarray(acoustic, np.float64), np.asarray(lm, np.float64)
         nodes = np.asarray(start, np.int32), np.asarray(end, np.int32)
-        return cls(np.asarray(time, np.float64), *nodes, label, words, *scores, **others)
+        return cls(np.asarray(time, np.float64), *nodes, label, words, *scores, **fields)
 
     @property
     def where(self) -> str:
@@ -196,9 +201,9 @@ class Lattice:
     @cached_property
     def in_order(self) -> npt.NDArray[np.int64]:
         """(L,) the links, each after all links that enter its start node."""
-        place = np.empty(self.num_nodes, np.int64)
-        place[self.order] = np.arange(self.num_nodes)
-        return np.argsort(place[self.start], kind="stable")
+        position = np.empty(self.num_nodes, np.int64)
+        position[self.order] = np.arange(self.num_nodes)
+        return np.argsort(position[self.start], kind="stable")
 
     def best_scores(self, score: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the best scores of paths from the start to each node, and from each node to the end, (N,) each.
@@ -223,7 +228,8 @@ class Lattice:
         for link in self.in_order[::-1].tolist():
             if forward[self.start[link]] + score[link] == forward[self.end[link]]:
                 entering[int(self.end[link])] = link
-        path, node = [], self.ends[1]
+        path = []
+        node = self.ends[1]
         while node != self.ends[0]:
             path.append(entering[node])
             node = int(self.start[path[-1]])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_content, write_lines
 from readers.common.report import Figures, rows_of
 from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
@@ -54,9 +54,7 @@ Utterances = Mapping[str, Sequence[Word]]
 
 def write_ctm(path: str | Path, utterances: Utterances, channel: str = CHANNEL) -> None:
     """Write lines `utterance channel start duration word [confidence]`."""
-    with atomic_write(path, "w") as file:
-        for name, words in utterances.items():
-            file.writelines(f"{line}\n" for line in ctm_lines(name, words, channel))
+    write_lines(path, (line for name, words in utterances.items() for line in ctm_lines(name, words, channel)))
 
 
 def ctm_lines(name: str, words: Iterable[Word], channel: str = CHANNEL) -> Iterator[str]:
@@ -157,9 +155,7 @@ def write_json(path: str | Path, utterances: Utterances) -> None:
         name: {"text": " ".join(word.text for word in words), "words": word_objects(words)}
         for name, words in utterances.items()
     }
-    with atomic_write(path, "w") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    write_content(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def write_textgrid(
@@ -212,8 +208,7 @@ def write_tiers(path: str | Path, tiers: Mapping[str, Sequence[Word]], duration:
                 f"        intervals [{number}]:\n            xmin = {_seconds(start)}\n            xmax = "
                 f'{_seconds(stop)}\n            text = "{_praat(text)}"\n'
             )
-    with atomic_write(path, "w") as file:
-        file.writelines(lines)
+    write_content(path, "".join(lines))
 
 
 def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, str]]:
@@ -377,12 +372,16 @@ def ctm_summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     utterances = read_ctm(path)
     words = [word for entry in utterances.values() for word in entry]
-    known = [word.confidence for word in words if word.confidence is not None]
+    confidences = [word.confidence for word in words if word.confidence is not None]
     return [
         ("utterances", len(utterances)),
         ("words", f"{len(words)}, {len({word.text for word in words})} different"),
         ("ends at", f"{max(word.end for word in words):.2f} s"),
-        ("confidence", f"given for {len(known)}" + (f", mean {sum(known) / len(known):.3f}" if known else "")),
+        (
+            "confidence",
+            f"given for {len(confidences)}"
+            + (f", mean {sum(confidences) / len(confidences):.3f}" if confidences else ""),
+        ),
     ]
 
 
@@ -402,7 +401,7 @@ def subtitles_summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
     ends = [
-        int(hours or 0) * 3600 + int(minutes) * 60 + int(whole) + int(thousandths) / 1000
-        for hours, minutes, whole, thousandths in (cue.groups() for cue in cues)
+        int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(thousandths) / 1000
+        for hours, minutes, seconds, thousandths in (cue.groups() for cue in cues)
     ]
     return [("cues", len(cues)), ("ends at", f"{max(ends, default=0.0):.2f} s")]

@@ -73,7 +73,9 @@ class PassTraining(ABC, Generic[State]):
     ) -> Any:
         """The sums of all shards or of some: function(shard, *arguments), whose results have a method `add`."""
         shards = self.shards if shards is None else shards
-        sums, done, total = None, 0, sum(map(self.size_of, shards))
+        sums = None
+        done = 0
+        total = sum(map(self.size_of, shards))
         for part, shard in zip(self.runner.results(function, shards, *arguments), shards):
             if sums is None:
                 sums = part

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from readers.common.file_part import FilePart
-from readers.common.files import atomic_write
-from readers.common.text import parse_json
+from readers.common.files import write_content
+from readers.common.text import parse_json, parse_object
 from readers.errors import ModelError
 
 METADATA_KEY = "argonaut"
@@ -41,8 +41,7 @@ def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> by
 
 def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
     """Write named arrays and a JSON object to a safetensors file, atomically."""
-    with atomic_write(path) as file:
-        file.write(tensor_bytes(tensors, metadata))
+    write_content(path, tensor_bytes(tensors, metadata))
 
 
 def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -54,7 +53,7 @@ def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], di
     """
     if isinstance(path, FilePart):
         stored, text = _part_tensors(path)
-        return _fortran(stored, _parse_metadata(text, path))
+        return _fortran(stored, parse_object(text, f"{path}: metadata", error=ModelError))
     return _fortran(*_open_tensors(path))
 
 
@@ -77,7 +76,7 @@ def _open_tensors(path: str | Path, with_arrays: bool = True) -> tuple[dict[str,
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
         ) from error
-    return stored, _parse_metadata(text, path)
+    return stored, parse_object(text, f"{path}: metadata", error=ModelError)
 
 
 def is_tensor_file(path: str | Path) -> bool:
@@ -128,16 +127,6 @@ def _part_tensor(data: npt.NDArray[np.uint8], dtype: str, shape: list[int], data
     if math.prod(shape) * kind.itemsize != last - first:
         raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
     return data[first:last].view(kind).reshape(shape)
-
-
-def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
-    try:
-        metadata = parse_json(text)
-    except ValueError as error:
-        raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
-    if not isinstance(metadata, dict):
-        raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")
-    return metadata
 
 
 def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:

@@ -26,7 +26,8 @@ def openfst(path: str) -> Figures:
     """Read the header of an OpenFst file: strings, version, flags, properties, start, numbers of states and arcs."""
     with Path(path).open("rb") as file:
         head = file.read(1 << 12)
-    texts, at = [], 4
+    texts = []
+    at = 4
     try:
         for _ in range(2):
             (length,) = struct.unpack_from("<i", head, at)

@@ -55,10 +55,10 @@ def names(path: str) -> Figures:
 
 def pairs(path: str) -> Figures:
     pairs = read_pairs(path)
-    made = sum(Path(target).is_file() for _, target in pairs)
+    num_targets = sum(Path(target).is_file() for _, target in pairs)
     return [
         ("entries", len(pairs)),
         ("sources", f"{len({source for source, _ in pairs})}{missing(audio_part(source).path for source, _ in pairs)}"),
-        ("targets", f"{len({target for _, target in pairs})}, {made} of them there"),
+        ("targets", f"{len({target for _, target in pairs})}, {num_targets} of them there"),
         ("first", f"{pairs[0][0]} to {pairs[0][1]}"),
     ]

@@ -21,10 +21,10 @@ IVECTORS = "argonaut-ivectors"
 
 def safetensors_kind(path: str) -> str:
     """Return the kind of a safetensors file: a model or, according to its metadata, a checkpoint."""
-    found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
-    if isinstance(found, str) and found in CHECKPOINTS:
-        return CHECKPOINTS[found]
-    if found == IVECTORS:
+    form = _parsed(_open(path)[2].get("argonaut", "")).get("format")
+    if isinstance(form, str) and form in CHECKPOINTS:
+        return CHECKPOINTS[form]
+    if form == IVECTORS:
         return "i-vector model"
     return "safetensors model"
 
@@ -80,18 +80,18 @@ def records_of(records: object, path: str) -> Figures:
     if not isinstance(records, dict):
         raise FormatError(f"{path}: 'feature_records' is {type(records).__name__}; expected an object")
     return [
-        ("trained on", f"{name}: {', '.join(FeatureRecord.parse(one, f'{path}: feature_records: {name}').texts())}")
-        for name, one in records.items()
+        ("trained on", f"{name}: {', '.join(FeatureRecord.parse(record, f'{path}: feature_records: {name}').texts())}")
+        for name, record in records.items()
     ]
 
 
 def words_of(records: object, path: str) -> Figures:
     """Return the vocabularies of a model, from a parsed JSON array.  Raises FormatError."""
     try:
-        found = parse_vocabularies(records)
+        vocabularies = parse_vocabularies(records)
     except ArgonautError as fault:
         raise FormatError(f"{path}: {fault}") from fault
-    return [("vocabulary", f"{name}: {record.text()}") for name, record in found.items()]
+    return [("vocabulary", f"{name}: {record.text()}") for name, record in vocabularies.items()]
 
 
 def checkpoint(path: str) -> Figures:

@@ -15,7 +15,7 @@ def features(path: str) -> Figures:
 
     header = read_htk_header(path)
     record = SideFiles().record(path, kind_name(header.kind), header.period)
-    known = len(record.settings) > 2  # more than the header tells
+    is_described = len(record.settings) > 2  # more than the header tells
     frames = read_htk(path).frames
     with np.errstate(over="ignore", invalid="ignore"):  # a note below says so
         mean = frames.mean(dtype="f8")
@@ -26,7 +26,7 @@ def features(path: str) -> Figures:
         ("values", f"{header.dim} per frame" + (", compressed to 16 bits" if header.kind & HAS_C else "")),
         ("byte order", "big-endian" if header.byte_order == ">" else "little-endian"),
         ("range", f"{frames.min():g} to {frames.max():g}, mean {mean:g}"),
-        *([("computed with", f"{', '.join(record.texts())} ({side_file(path).name})")] if known else []),
+        *([("computed with", f"{', '.join(record.texts())} ({side_file(path).name})")] if is_described else []),
     ]
     if header.kind & HAS_K:
         try:

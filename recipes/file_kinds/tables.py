@@ -101,21 +101,24 @@ def numbers(path: str) -> Figures:
 
 
 def json_lines(path: str) -> Figures:
-    found = json_objects(path)
-    return [("records", len(found)), ("names", " ".join(dict.fromkeys(name for one in found for name in one)))]
+    records = json_objects(path)
+    return [
+        ("records", len(records)),
+        ("names", " ".join(dict.fromkeys(name for record in records for name in record))),
+    ]
 
 
 def json_words(path: str) -> Figures:
     utterances = json_objects(path)[0]
     try:
-        words = [word for one in utterances.values() for word in one["words"]]
-        known = [word["confidence"] for word in words if "confidence" in word]
+        words = [word for entry in utterances.values() for word in entry["words"]]
+        confidences = [word["confidence"] for word in words if "confidence" in word]
         figures: Figures = [("utterances", len(utterances)), ("words", len(words))]
         figures.append(("ends at", f"{max((word['end'] for word in words), default=0.0):.2f} s"))
-        mean = f", mean {sum(known) / len(known):.3f}" if known else ""
+        mean = f", mean {sum(confidences) / len(confidences):.3f}" if confidences else ""
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise FormatError(f"{path}: not a list of words ({fault}); expected word, start, end, confidence") from fault
-    return [*figures, ("confidence", f"given for {len(known)}{mean}")]
+    return [*figures, ("confidence", f"given for {len(confidences)}{mean}")]
 
 
 def json_object(path: str) -> Figures:
@@ -125,10 +128,10 @@ def json_object(path: str) -> Figures:
 
 
 def tuning(path: str) -> Figures:
-    found = json_objects(path)[0]
+    content = json_objects(path)[0]
     try:
-        chosen = ", ".join(f"{name} {value}" for name, value in found["chosen"].items())
-        return [("trials", len(found["trials"])), ("chosen", chosen)]
+        chosen = ", ".join(f"{name} {value}" for name, value in content["chosen"].items())
+        return [("trials", len(content["trials"])), ("chosen", chosen)]
     except (AttributeError, TypeError) as fault:
         raise FormatError(
             f"{path}: {fault}; expected `chosen`, options with their values, and a list `trials`"

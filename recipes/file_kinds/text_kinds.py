@@ -340,7 +340,7 @@ def _node_names() -> set[str]:
 
 
 def editing_script(path: str) -> Figures:
-    known = _editing_commands()
+    known_commands = _editing_commands()
     calls = [match.group(1) for line in read_lines(path) if (match := CALL.match(strip_comment(line)))]
-    commands = Counter(call for call in calls if call.lower() in known)
+    commands = Counter(call for call in calls if call.lower() in known_commands)
     return [("commands", ", ".join(f"{count} {name}" for name, count in commands.items()))]

@@ -44,15 +44,15 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
         raise GraphError(f"{lattice.path}: no links; expected at least one to draw")
     scored = weigh(lattice)
     shares = np.exp(link_posteriors(scored).link)
-    kept = best_links(scored, num_links)
-    nodes = set(lattice.start[kept].tolist()) | set(lattice.end[kept].tolist())
+    drawn = best_links(scored, num_links)
+    nodes = set(lattice.start[drawn].tolist()) | set(lattice.end[drawn].tolist())
     names = [str(node) for node in lattice.order if node in nodes]  # each after those before it
     before: dict[str, list[str]] = {name: [] for name in names}
-    for start, end in zip(lattice.start[kept].tolist(), lattice.end[kept].tolist()):
+    for start, end in zip(lattice.start[drawn].tolist(), lattice.end[drawn].tolist()):
         before[str(end)].append(str(start))
     placement = place_nodes(before, dict.fromkeys(names, ROW / 2), ROW)
     places = {name: (layer * STEP, x) for name, (x, layer) in placement.places.items()}
-    bends = _bends(lattice, kept[np.argsort(shares[kept], kind="stable")])
+    bends = _bends(lattice, drawn[np.argsort(shares[drawn], kind="stable")])
     points = np.array([*places.values(), *(_middle(lattice, link, bend, places) for link, bend in bends)])
     low, high = points.min(axis=0) - MARGIN, points.max(axis=0) + MARGIN
     missing = np.maximum((MIN_WIDTH, MIN_HEIGHT) - (high - low), 0.0)
@@ -62,7 +62,7 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
         most = int(MAX_SIDE / STEP) - 1
         raise GraphError(f"{lattice.path}: a path of {placement.num_layers - 1} links; a picture has room for {most}")
     if height > MAX_SIDE:
-        raise GraphError(f"{lattice.path}: no room for {len(kept)} links in a picture; expected fewer")
+        raise GraphError(f"{lattice.path}: no room for {len(drawn)} links in a picture; expected fewer")
     figure = new_figure(width, height)
     axes = figure.add_subplot()
     axes.set_xlim(low[0], high[0])
@@ -76,8 +76,8 @@ def draw_lattice(lattice: Lattice, path: str | Path, num_links: int = NUM_LINKS)
             axes.text(x, y - 0.13, f"{time:.2f}", ha="center", va="top", fontsize=6, color="#51606e")
     shown = (
         f"{lattice.num_links} links"
-        if len(kept) == lattice.num_links
-        else f"the best {len(kept)} of {lattice.num_links} links"
+        if len(drawn) == lattice.num_links
+        else f"the best {len(drawn)} of {lattice.num_links} links"
     )
     title = f"{lattice.utterance or lattice.path}: {shown}, more probable ones darker; times in s"
     axes.set_title(title, fontsize=9, parse_math=False)
@@ -109,7 +109,8 @@ def _bends(lattice: Lattice, links: np.ndarray) -> list[tuple[int, float]]:
 
 def _middle(lattice: Lattice, link: int, bend: float, places: dict[str, tuple[float, float]]) -> tuple[float, float]:
     """Return the place of a link's word, in the middle of its arrow."""
-    (x0, y0), (x1, y1) = places[str(lattice.start[link])], places[str(lattice.end[link])]
+    x0, y0 = places[str(lattice.start[link])]
+    x1, y1 = places[str(lattice.end[link])]
     return (x0 + x1) / 2 + bend * (y1 - y0) / 2, (y0 + y1) / 2 - bend * (x1 - x0) / 2
 
 

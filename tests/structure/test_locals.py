@@ -23,12 +23,7 @@ FINISHED = ("readers", "features", "acoustic", "recipes", "decoder")
 EXCEPT = (
     "acoustic/engine",
     "acoustic/runtime",
-    "decoder/gaussians",
-    "decoder/lattices",
-    "decoder/lm",
     "decoder/search",
-    "decoder/storage",
-    "recipes/file_kinds",
 )
 
 

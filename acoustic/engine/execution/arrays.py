@@ -59,7 +59,9 @@ class BoundArrays:
         self.workers = [Worker(w, share) for w, share in enumerate(shares)] if self.split else [self.whole]
         self.values = {node.name: self.matrix(value_of(node.name), self.whole) for node in layout.forward}
         self.parts = {
-            node.name: [self.backend.empty(*layout.shapes[node.name]) for _ in self.workers]
+            node.name: [
+                memory.own_matrix((f"part {w.index}", node.name), layout.shapes[node.name]) for w in self.workers
+            ]
             for node in layout.forward
             if self.split and node.sums_frames and not self.is_alone(node) and not self.is_after(node)
         }
@@ -125,7 +127,8 @@ class BoundArrays:
         if worker is self.whole or worker is self.workers[0] or self.graph.has_frames(name):
             return self.matrix(gradient_of(name), worker)
         if name not in worker.partial_gradients:
-            worker.partial_gradients[name] = self.backend.empty(*self.layout.shapes[name])
+            key, shape = (f"partial gradient {worker.index}", name), self.layout.shapes[name]
+            worker.partial_gradients[name] = self.memory.own_matrix(key, shape)
         return worker.partial_gradients[name]
 
     def scratch(self, worker: Worker) -> Callable[[int, int], Any]:

@@ -11,8 +11,8 @@ from acoustic.nodes.base import Shape
 class EngineMemory:
     """Memory for values and gradients.
 
-    slabs: flat memory that the programs of all numbers of columns share; own: matrices that depend on no input, and
-    gradients without frames, by key.
+    slabs: flat memory that the programs of all numbers of columns share; own: matrices that depend on no input,
+    gradients without frames, and workers' parts of sums, by key.
     """
 
     def __init__(self, backend: Backend) -> None:

@@ -82,10 +82,11 @@ class Program(BoundArrays):
 
     def is_listed(self, node: Node) -> bool:
         """Whether a node is listed as calls of kernels."""
-        if not self.lists_kernels:
-            return False
-        words, in_sequences = self._key
-        return calls_kernels(node, self.graph.operand_shapes(node, self.layout.shapes), words, in_sequences)
+        if node.name not in self._is_listed:
+            shapes = self.graph.operand_shapes(node, self.layout.shapes)
+            words, in_sequences = self._key
+            self._is_listed[node.name] = self.lists_kernels and calls_kernels(node, shapes, words, in_sequences)
+        return self._is_listed[node.name]
 
     def listed(
         self,
@@ -136,7 +137,7 @@ class Program(BoundArrays):
 
     def _list_forward(self) -> None:
         """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
-        self.moving = {}
+        self.moving, self._is_listed = {}, {}
         if self.lists_kernels or self._loops:
             inputs = self.feed.inputs
             self.moving = {name: Moving(inputs, name, inputs[name]) for name in inputs if name not in self._key[0]}
@@ -173,13 +174,13 @@ class Program(BoundArrays):
         operands, whole = self.operands(node, self.whole, reads), self.whole
         stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
         present = lambda: (operands(whole.inputs), node.sequences(whole.run))  # noqa: E731
-        return operands(stand_ins), self.emitter("loop"), present
+        return operands(stand_ins), self.emitter(node.name), present
 
-    def loop_backward(self, node: Loop, received: frozenset[int], into: GradientTargets, reads: Any) -> Operations:
+    def loop_backward(self, node: Loop, received: frozenset[int], grads: GradientTargets, reads: Any) -> Operations:
         """The operations that compute the gradients of a compiled loop."""
         inputs, emitter, present = self._for_loop(node, reads)
         bound = self._bound_loops[node.name]
-        return bound.list_backward(inputs, received, into, emitter, self.feed.kernels, present)
+        return bound.list_backward(inputs, received, grads, emitter, self.feed.kernels, present)
 
     def forward(self, is_changed: bool) -> None:
         """Compute all values; is_changed: whether those may differ that depend on no input."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, Plan, separate, share
@@ -34,6 +34,7 @@ class Graph:
     shapes: dict[str, Shape]  # cols is not a number if it depends on the number of frames
     from_input: frozenset[str]  # the nodes that depend on an input
     needed: frozenset[str]  # the nodes that need a gradient
+    steps: dict[tuple[str, bool], list["BackwardPlan"]] = field(default_factory=dict)  # of `backward_steps`, once made
 
     def children(self, node: Node) -> Sequence[Node]:
         return self.operands[node.name]
@@ -148,6 +149,8 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
 
     If workers divide the frames, nodes that depend on sums over frames come before all others.
     """
+    if (criterion.name, split) in graph.steps:
+        return graph.steps[criterion.name, split]
     order = gradient_order(criterion, graph.needed, graph.children)
     first = graph.after_sums if split else frozenset()
     order.sort(key=lambda node: (node.name not in graph.from_input, node.name not in first))
@@ -184,6 +187,7 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
         step.layer_products = tuple(k for k in alone if k in about.layer_inputs)
         whole = step.deferred or not split  # otherwise each worker computes a part of the gradient
         step.touched_columns = tuple(k for k in alone if k in about.touches_columns) if whole else ()
+    graph.steps[criterion.name, split] = steps
     return steps
 
 

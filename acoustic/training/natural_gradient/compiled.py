@@ -4,6 +4,7 @@ The loops are in layer_kernels.py and estimate_kernels.py. No Python runs betwee
 and memory is read again only where the norms require it.
 """
 
+import copy
 import threading
 from typing import Any
 
@@ -31,6 +32,8 @@ class CompiledLayer(LayerUpdate):
         self.twin = twin
         self.bias = twin.bias
         self.turn = turn
+        self.calls: Any = DIRECT
+        self.whole = self  # what a copy that makes its calls in another way belongs to
         self._table = layer_table
         self._scratch_size = estimate_kernels.scratch_size
         self.memory = np.zeros(layer_table.LAYER.itemsize, np.uint8)
@@ -93,15 +96,23 @@ class CompiledLayer(LayerUpdate):
                 self._layer["doubtful"][side] = 0
                 fisher.reorthogonalise()
 
+    def through(self, calls: Any) -> "CompiledLayer":
+        """Return a layer that makes its calls through an object of acoustic/runtime/tables.py."""
+        layer = copy.copy(self)
+        layer.calls = calls
+        return layer
+
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
-        self.through(DIRECT).frames(a, b, first, num_frames, worker, count)
+        self.whole.reserve(num_frames, count)
+        assert a.flags.f_contiguous
+        assert b.flags.f_contiguous
+        self.calls.by_address("reduce_layer", [self.memory, a, b], [first, a.shape[1], worker])
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        self.through(DIRECT).update(a, b, worker, count)
-
-    def through(self, calls: Any) -> "LayerCalls":
-        """Return what makes the calls of `frames` and `update` through an object of acoustic/runtime/tables.py."""
-        return LayerCalls(self, calls)
+        size = a.shape[1]
+        self.calls.by_address("change_layer", [self.memory, a, b], [size, worker, count])
+        if self.sides:
+            self.calls.by_address("estimate_layer", [self.memory], [size, worker, count, self.turn])
 
     def reserve(self, num_frames: int, workers: int) -> None:
         """Allocate buffers for this many frames and workers."""
@@ -132,24 +143,3 @@ class CompiledLayer(LayerUpdate):
             layer["h"][side] = address(fisher.rank * frames, np.float32)
             layer["j"][side] = address(fisher.rank * fisher.dim * workers, np.float32)
             layer["scratch"][side] = address(self._scratch_size(fisher.rank), np.uint8)
-
-
-class LayerCalls(LayerUpdate):
-    """Makes the calls of a layer."""
-
-    def __init__(self, layer: CompiledLayer, calls: Any) -> None:
-        self.layer = layer
-        self.calls = calls
-
-    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
-        self.layer.reserve(num_frames, count)
-        assert a.flags.f_contiguous
-        assert b.flags.f_contiguous
-        self.calls.by_address("reduce_layer", [self.layer.memory, a, b], [first, a.shape[1], worker])
-
-    def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        memory = self.layer.memory
-        size = a.shape[1]
-        self.calls.by_address("change_layer", [memory, a, b], [size, worker, count])
-        if self.layer.sides:
-            self.calls.by_address("estimate_layer", [memory], [size, worker, count, self.layer.turn])

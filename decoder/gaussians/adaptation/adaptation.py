@@ -84,7 +84,8 @@ class Adaptation:
             ]
             if wrong:
                 raise FormatError(f"{path}: '{wrong[0]}' has another type; expected a file of `argonaut fmllr train`")
-            form, states = metadata["form"], tuple(map(str, metadata["states"]))
+            form = metadata["form"]
+            states = tuple(map(str, metadata["states"]))
             numbers = int(form["splice"]), str(form["kind"]), int(form["period"]), int(form["dim"])
             record = FeatureRecord.parse(form["features"], "features") if "features" in form else FeatureRecord()
             projection = Projection(np.ascontiguousarray(arrays["matrix"], np.float64), *numbers, record)
@@ -95,8 +96,10 @@ class Adaptation:
                 )
                 for name in ("adapted", "independent")
             ]  # fmt: skip
-            shape, dim = projection.matrix.shape, models[0].dim
-            transforms, prior = np.asarray(arrays["transforms"]), np.asarray(arrays["prior"])
+            shape = projection.matrix.shape
+            dim = models[0].dim
+            transforms = np.asarray(arrays["transforms"])
+            prior = np.asarray(arrays["prior"])
             names = [str(name) for name in metadata["speakers"]]
             sizes_fit = (
                 0 <= projection.splice <= MOST_SPLICE

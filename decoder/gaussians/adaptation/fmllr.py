@@ -116,12 +116,14 @@ def estimate_fmllr(
     """
     dim = len(sums.linear)
     transform = np.eye(dim, dim + 1) if start is None else start.copy()
-    inverses, linear = np.linalg.inv(sums.mean_quadratic()), sums.linear / sums.count
+    inverses = np.linalg.inv(sums.mean_quadratic())
+    linear = sums.linear / sums.count
     values = [objective(transform, sums)]
     for _ in range(iterations):
         for i in range(dim):
             cofactor = np.append(np.linalg.inv(transform[:, :-1])[:, i], 0.0)
-            a, b = cofactor @ inverses[i] @ cofactor, cofactor @ inverses[i] @ linear[i]
+            a = cofactor @ inverses[i] @ cofactor
+            b = cofactor @ inverses[i] @ linear[i]
             # Of the two roots of a x^2 + b x = 1, the one of the greater ln |a x + b| - a x^2 / 2.
             roots = (-b + np.array([1.0, -1.0]) * np.sqrt(b * b + 4 * a)) / (2 * a)
             best = roots[np.argmax(np.log(np.abs(a * roots + b)) - a * roots**2 / 2)]

@@ -74,7 +74,8 @@ def train_fmllr(
     ArgonautError, OSError
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
-    out, report = options.out, RunReport("utterances")
+    out = options.out
+    report = RunReport("utterances")
     for name in (MODEL, PASSES, REPORT):
         require_writable(out / name, [options.features, options.alignment, options.state_list, options.speakers])
     states = read_state_list(options.state_list)
@@ -147,7 +148,9 @@ def apply_fmllr(
     ArgonautError, OSError
         For a fault in the files that all utterances share; the report lists faults of single utterances.
     """
-    model, out, report = options.model / MODEL, options.out, RunReport("utterances")
+    model = options.model / MODEL
+    out = options.out
+    report = RunReport("utterances")
     runner = runner or thread_runner(1)
     adaptation = _load(options, model)
     for path in (out / REPORT, options.scp):
@@ -158,7 +161,8 @@ def apply_fmllr(
         numbers = silent_states(options, adaptation.models.states)
         shards = list(aligned_shards(utterances))
         speakers = new_speakers(shards, adaptation, numbers, runner, options.estimation)
-        transforms, counts = speakers.transforms, speakers.counts
+        transforms = speakers.transforms
+        counts = speakers.counts
     elif options.speakers:
         utterances = _of_training(utterances, adaptation, model, report)
     present = {utterance.speaker for utterance in utterances}
@@ -217,8 +221,8 @@ def _target_files(utterances: Sequence[AlignedUtterance], out: Path) -> Mapping[
         name = Path(utterance.name)
         if ".." in name.parts:
             raise ConfigError(f"'{name}': a name of a feature file in another directory; expected no '..' in names")
-        below = Path(*name.parts[1:]) if name.is_absolute() else name
-        target = str((out / f"{below}.{EXTENSION}").absolute())
+        relative = Path(*name.parts[1:]) if name.is_absolute() else name
+        target = str((out / f"{relative}.{EXTENSION}").absolute())
         if Path(target) == Path(utterance.path):
             raise ConfigError(f"{target}: features to read; expected another directory")
         targets[utterance.name] = target

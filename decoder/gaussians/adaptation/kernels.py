@@ -19,7 +19,8 @@ def product(matrix: Float64Array, padded: Float64Array, num_frames: int) -> Floa
     padded (n, num_frames + 2 s) f8, C-ordered: the frames with s more at both ends.  Columns j, n + j and so on of the
     matrix multiply value j of the frames t - s, t - s + 1 and so on.
     """
-    num_rows, num_values = matrix.shape[0], padded.shape[0]
+    num_rows = matrix.shape[0]
+    num_values = padded.shape[0]
     result = np.zeros((num_rows, num_frames))
     for i in range(num_rows):
         row = result[i]
@@ -45,7 +46,8 @@ def add_scatter(
         count[state[t]] += 1
         total[state[t]] += x
         for i in range(x.shape[0]):
-            value, row = x[i], square[i]
+            value = x[i]
+            row = square[i]
             for j in range(i + 1):
                 row[j] += value * x[j]
 
@@ -70,7 +72,8 @@ def posteriors(
         size += number
     log_likelihood = np.empty(num_frames)
     begin = np.zeros(num_frames + 1, np.int64)
-    component, share = np.empty(size, np.int64), np.empty(size)
+    component = np.empty(size, np.int64)
+    share = np.empty(size)
     part = np.empty(most)
     used = 0
     for t in range(num_frames):
@@ -90,7 +93,8 @@ def posteriors(
         for c in range(low, high):
             value = math.exp(part[c - low] - log_likelihood[t])
             if value >= least:
-                component[used], share[used] = c, value
+                component[used] = c
+                share[used] = value
                 used += 1
         begin[t + 1] = used
     return log_likelihood, begin, component[:used], share[:used]
@@ -109,7 +113,8 @@ def add_gaussians(
     """Add visits of components to their shares (C,), and to their sums of frames and of squares (C, d)."""
     for t in range(frames.shape[0]):
         for visit in range(begin[t], begin[t + 1]):
-            c, weight = component[visit], share[visit]
+            c = component[visit]
+            weight = share[visit]
             occupancy[c] += weight
             for i in range(frames.shape[1]):
                 total[c, i] += weight * frames[t, i]
@@ -135,17 +140,19 @@ def add_mllt(
     for t in range(frames.shape[0]):
         frame[begin[t] : begin[t + 1]] = t
     order = np.argsort(component, kind="mergesort")
-    scatter, x = np.zeros((dim, dim)), np.empty(dim)
-    for place in range(order.shape[0]):
-        visit = order[place]
+    scatter = np.zeros((dim, dim))
+    x = np.empty(dim)
+    for position in range(order.shape[0]):
+        visit = order[position]
         c = component[visit]
         for i in range(dim):
             x[i] = frames[frame[visit], i] - mean[c, i]
         for i in range(dim):
-            value, row = share[visit] * x[i], scatter[i]
+            value = share[visit] * x[i]
+            row = scatter[i]
             for j in range(i + 1):
                 row[j] += value * x[j]
-        if place + 1 == order.shape[0] or component[order[place + 1]] != c:
+        if position + 1 == order.shape[0] or component[order[position + 1]] != c:
             for i in range(dim):
                 weight = 2 * precision[c, i]
                 for j in range(dim):
@@ -174,13 +181,14 @@ def add_fmllr(
     _, _, mean, precision = mixtures
     dim = frames.shape[1]
     z = np.ones(dim + 1)
-    weight, value = np.empty(dim), np.empty(dim)
+    weight = np.empty(dim)
+    value = np.empty(dim)
     count = 0.0
     for t in range(frames.shape[0]):
         if not counted[t]:
             continue
         z[:dim] = frames[t]
-        weight[:], value[:] = 0.0, 0.0
+        weight[:] = value[:] = 0.0
         for visit in range(begin[t], begin[t + 1]):
             c = component[visit]
             count += share[visit]
@@ -191,7 +199,8 @@ def add_fmllr(
         for i in range(dim):
             for j in range(dim + 1):
                 linear[i, j] += value[i] * z[j]
-                part, row = weight[i] * z[j], quadratic[i, j]
+                part = weight[i] * z[j]
+                row = quadratic[i, j]
                 for k in range(j + 1):
                     row[k] += part * z[k]
     return count

@@ -34,7 +34,8 @@ def estimate_mllt(statistics: np.ndarray, count: float, iterations: int = ITERAT
         For statistics of fewer frames than values.
     """
     dim = len(statistics)
-    inverses, matrix = np.linalg.inv(statistics), np.eye(dim)
+    inverses = np.linalg.inv(statistics)
+    matrix = np.eye(dim)
     for _ in range(iterations):
         for i in range(dim):
             cofactor = np.linalg.inv(matrix)[:, i]

@@ -130,8 +130,8 @@ AlignedShard = list[AlignedUtterance]
 def aligned_shards(utterances: Iterable[AlignedUtterance]) -> Iterator[AlignedShard]:
     """Divide utterances into shards; those of a speaker follow each other."""
     order: dict[str, int] = {}
-    by_speaker = sorted(utterances, key=lambda one: order.setdefault(one.speaker, len(order)))
-    return divided(((one, one.num_frames) for one in by_speaker), SHARD_FRAMES, SHARD_UTTERANCES)
+    by_speaker = sorted(utterances, key=lambda utterance: order.setdefault(utterance.speaker, len(order)))
+    return divided(((utterance, utterance.num_frames) for utterance in by_speaker), SHARD_FRAMES, SHARD_UTTERANCES)
 
 
 def lda_sums(shard: AlignedShard, projection: Projection, num_states: int) -> LdaSums:
@@ -227,11 +227,12 @@ def fmllr_sums(
     result = SpeakerSums({}, 0.0, 0, [])
     for utterance in shard:
         try:
-            found = _visits(utterance, projection, transforms.get(utterance.speaker), models)
+            frames, _, visits, log_likelihood = _visits(
+                utterance, projection, transforms.get(utterance.speaker), models
+            )
         except (ArgonautError, OSError) as fault:
             result.failures.append((utterance.name, loss_reason(fault)))
             continue
-        frames, _, visits, log_likelihood = found
         counted = np.repeat(~np.isin(utterance.states, silent), utterance.lengths)
         sums = result.speakers.setdefault(utterance.speaker, FmllrSums.empty(models.dim))
         sums.count += add_fmllr(frames, counted, *visits, mixture_arrays(models), sums.linear, sums.quadratic)

@@ -97,7 +97,8 @@ def speaker_transforms(
     SpeakerTransforms
     """
     result = SpeakerTransforms({}, {}, {}, 0.0, 0, [])
-    speaker, sums = "", FmllrSums.empty(models.dim)
+    speaker = ""
+    sums = FmllrSums.empty(models.dim)
 
     def finish() -> None:
         if not speaker:
@@ -105,15 +106,17 @@ def speaker_transforms(
         result.counts[speaker] = sums.count
         if sums.count >= options.min_frames:
             with contextlib.suppress(np.linalg.LinAlgError):  # frames that depend on each other, without a prior
-                found = estimate_fmllr(sums.with_prior(prior, options.prior_frames), before.get(speaker))
-                result.transforms[speaker], result.gains[speaker] = found
+                transform, gain = estimate_fmllr(sums.with_prior(prior, options.prior_frames), before.get(speaker))
+                result.transforms[speaker] = transform
+                result.gains[speaker] = gain
 
     parts = runner.results(fmllr_sums, shards, projection, before, models, silent)
     for number, part in enumerate(parts, start=1):
         for name, more in part.speakers.items():
             if name != speaker:
                 finish()
-                speaker, sums = name, FmllrSums.empty(models.dim)
+                speaker = name
+                sums = FmllrSums.empty(models.dim)
             sums.add(more)
         result.log_likelihood += part.log_likelihood
         result.frames += part.frames
@@ -137,11 +140,13 @@ def new_speakers(
     transformed frames.
     """
     arguments = (adaptation.prior, options)
-    found = speaker_transforms(shards, adaptation.projection, adaptation.independent, silent, runner, {}, *arguments)
+    speakers = speaker_transforms(shards, adaptation.projection, adaptation.independent, silent, runner, {}, *arguments)
     for _ in range(ESTIMATES):
-        before = found.transforms
-        found = speaker_transforms(shards, adaptation.projection, adaptation.models, silent, runner, before, *arguments)
-    return found
+        before = speakers.transforms
+        speakers = speaker_transforms(
+            shards, adaptation.projection, adaptation.models, silent, runner, before, *arguments
+        )
+    return speakers
 
 
 def write_features(

@@ -71,8 +71,12 @@ class AdaptationTraining(PassTraining[Adaptation]):
         runner: Runner,
         report: RunReport,
     ):
-        self.utterances, self.states, self.silent = list(utterances), tuple(states), list(silent)
-        self.options, self.runner, self.report = options, runner, report
+        self.utterances = list(utterances)
+        self.states = tuple(states)
+        self.silent = list(silent)
+        self.options = options
+        self.runner = runner
+        self.report = report
         self.shards = list(aligned_shards(self.utterances))
 
     @cached_property
@@ -92,7 +96,7 @@ class AdaptationTraining(PassTraining[Adaptation]):
                 raise ConfigError(
                     f"fmllr: {self.options.dim} values after LDA; expected at most {width}, the number before it"
                 )
-            paths = [one.path for one in self.utterances]
+            paths = [entry.path for entry in self.utterances]
             record = SideFiles().common(paths, kind, period, "the feature list")
             return Projection(np.eye(width), self.options.splice, kind, period, len(features), record)
         first = self.utterances[0]
@@ -133,7 +137,8 @@ class AdaptationTraining(PassTraining[Adaptation]):
         """One pass over the data, and what follows from it."""
         if training is None:
             return self.begin(progress)
-        number, steps = len(training.history), self.schedule
+        number = len(training.history)
+        steps = self.schedule
         kind, _ = steps[number]
         complete = number + 1 == len(steps)
         if kind == FMLLR:
@@ -144,7 +149,8 @@ class AdaptationTraining(PassTraining[Adaptation]):
     def _gaussians(
         self, training: Adaptation, with_mllt: bool, following: int | None, progress: Progress | None
     ) -> Adaptation:
-        models, projection = training.models, training.projection
+        models = training.models
+        projection = training.projection
         arguments = (projection, training.transforms, models, with_mllt)
         sums: Accumulator = self.sums_of(gaussian_sums, progress, *arguments, shards=self.used_shards(training))
         new = estimate_gaussians(models, sums, np.full(models.dim, self.options.variance_floor))
@@ -163,14 +169,19 @@ class AdaptationTraining(PassTraining[Adaptation]):
         return replace(training, projection=projection, models=new, independent=independent, history=history)
 
     def _fmllr(self, training: Adaptation, progress: Progress | None) -> Adaptation:
-        shards, prior = self.used_shards(training), training.prior
+        shards = self.used_shards(training)
+        prior = training.prior
         arguments = (training.projection, training.models, self.silent, self.runner)
         if not prior.size:
             prior = mean_prior(shards, *arguments)
-        found = speaker_transforms(shards, *arguments, training.transforms, prior, self.options.speakers, progress)
-        row = self._row(training, FMLLR, found.log_likelihood, found.frames)
+        speakers = speaker_transforms(shards, *arguments, training.transforms, prior, self.options.speakers, progress)
+        row = self._row(training, FMLLR, speakers.log_likelihood, speakers.frames)
         return replace(
-            training, transforms=found.transforms, counts=found.counts, prior=prior, history=(*training.history, row)
+            training,
+            transforms=speakers.transforms,
+            counts=speakers.counts,
+            prior=prior,
+            history=(*training.history, row),
         )
 
     def _row(self, training: Adaptation, kind: str, log_likelihood: float, frames: int) -> dict[str, Any]:
@@ -188,14 +199,18 @@ class AdaptationTraining(PassTraining[Adaptation]):
     def used_shards(self, training: Adaptation) -> list[AlignedShard]:
         """The shards without the utterances that could not be used."""
         failed = {name for name, _ in training.history[0]["failures"]}
-        return list(aligned_shards(one for one in self.utterances if one.name not in failed)) if failed else self.shards
+        return (
+            list(aligned_shards(utterance for utterance in self.utterances if utterance.name not in failed))
+            if failed
+            else self.shards
+        )
 
     def contents(self) -> dict[str, Any]:
         """What the result depends on."""
         files = []
-        for one in self.utterances:
+        for utterance in self.utterances:
             with contextlib.suppress(OSError):
-                files.append((one.name, one.start, one.end, *file_mark(one.path)))
+                files.append((utterance.name, utterance.start, utterance.end, *file_mark(utterance.path)))
         return {
             "settings": asdict(self.options),
             "alignment": [
@@ -203,7 +218,7 @@ class AdaptationTraining(PassTraining[Adaptation]):
                 self.silent,
                 [(u.name, u.states.tolist(), u.lengths.tolist()) for u in self.utterances],
             ],
-            "speakers": [(one.name, one.speaker) for one in self.utterances],
+            "speakers": [(utterance.name, utterance.speaker) for utterance in self.utterances],
             "features": files,
         }
 

@@ -24,7 +24,8 @@ def compact(trace: Trace, tokens: Records, count: Integer, cutoff: float) -> Pat
         token = tokens[i]
         step = np.int64(token["step"])
         if not token["cost"] + token["ahead"] - token["slack"] <= cutoff:
-            token["cost"], token["step"] = np.inf, 0
+            token["cost"] = np.inf
+            token["step"] = 0
             continue
         step = ~step if step < 0 else step
         pending += number[step] == 0
@@ -45,17 +46,18 @@ def compact(trace: Trace, tokens: Records, count: Integer, cutoff: float) -> Pat
     else:
         nothing = np.empty(0, np.int32)
         stable = PathSteps(nothing, nothing, nothing)
-    kept = np.int64(0)
+    num_steps = np.int64(0)
     for i in range(root, trace.counts[STEPS]):
         if number[i] == 0:
             continue
-        number[i] = kept
+        number[i] = num_steps
         previous = np.int64(steps[i]["previous"])
-        step = steps[kept]
-        step["label"], step["frame"] = steps[i]["label"], steps[i]["frame"]
+        step = steps[num_steps]
+        step["label"] = steps[i]["label"]
+        step["frame"] = steps[i]["frame"]
         step["previous"] = -1 if i == root else number[previous]
-        kept += 1
-    trace.counts[STEPS] = kept
+        num_steps += 1
+    trace.counts[STEPS] = num_steps
     for i in range(count):
         token = tokens[i]
         if token["cost"] < np.inf:

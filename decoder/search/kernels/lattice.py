@@ -12,7 +12,8 @@ ROUNDING = 1e-6  # keeps the best path within a beam of 0 though its costs are s
 @njit(cache=True, nogil=True)
 def origin_of(trace: Trace, arrival: Integer) -> tuple[Integer, Integer]:
     """(step of the node in which the arrival's link begins, number of HMM states on the link)."""
-    record, count = np.int64(trace.arrivals[arrival]["previous"]), 0
+    record = np.int64(trace.arrivals[arrival]["previous"])
+    count = 0
     while trace.steps[record]["label"] >= 0:
         record = np.int64(trace.steps[record]["previous"])
         count += 1
@@ -38,15 +39,21 @@ def kept_arrivals(
     backward[end] = 0.0
     limit = forward[end] + lattice_beam + ROUNDING
     arrival = np.empty(num_arrivals, np.int32)
-    origin, cost, length = np.empty(num_arrivals, np.int32), np.empty(num_arrivals), np.empty(num_arrivals, np.int32)
+    origin = np.empty(num_arrivals, np.int32)
+    cost = np.empty(num_arrivals)
+    length = np.empty(num_arrivals, np.int32)
     at = num_arrivals
     for i in range(num_arrivals - 1, -1, -1):
-        node, path_cost = trace.arrivals[i]["node"], trace.arrivals[i]["cost"]
+        node = trace.arrivals[i]["node"]
+        path_cost = trace.arrivals[i]["cost"]
         if backward[node] == np.inf or not path_cost + backward[node] <= limit:
             continue
         begin, count = origin_of(trace, i)
         at -= 1
-        arrival[at], origin[at], length[at], cost[at] = i, begin, count, path_cost - forward[begin]
+        arrival[at] = i
+        origin[at] = begin
+        length[at] = count
+        cost[at] = path_cost - forward[begin]
         backward[begin] = min(backward[begin], cost[at] + backward[node])
     return arrival[at:], origin[at:], cost[at:], length[at:]
 
@@ -57,12 +64,16 @@ def link_states(trace: Trace, arrival: Int32Array, length: Int32Array) -> tuple[
     total = 0
     for i in range(arrival.shape[0]):
         total += length[i]
-    position, frame = np.empty(total, np.int32), np.empty(total, np.int32)
-    records, first = np.empty(total, np.int32), 0
+    position = np.empty(total, np.int32)
+    frame = np.empty(total, np.int32)
+    records = np.empty(total, np.int32)
+    first = 0
     for i in range(arrival.shape[0]):
         record = np.int64(trace.arrivals[arrival[i]]["previous"])
         for j in range(first + length[i] - 1, first - 1, -1):
-            position[j], frame[j], records[j] = trace.steps[record]["label"], trace.steps[record]["frame"], record
+            position[j] = trace.steps[record]["label"]
+            frame[j] = trace.steps[record]["frame"]
+            records[j] = record
             record = np.int64(trace.steps[record]["previous"])
         first += length[i]
     return position, frame, records

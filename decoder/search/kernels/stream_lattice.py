@@ -19,7 +19,8 @@ def drop_dead(tokens: Records, count: Integer, cutoff: float) -> None:
     for i in range(count):
         token = tokens[i]
         if not token["cost"] + token["ahead"] - token["slack"] <= cutoff:
-            token["cost"], token["step"] = np.inf, 0
+            token["cost"] = np.inf
+            token["step"] = 0
 
 
 @njit(cache=True, nogil=True)
@@ -31,37 +32,39 @@ def shared_path(trace: Trace, tokens: Records, count: int, root: int) -> tuple[P
     a node may be found late.
     """
     steps = trace.steps
-    seen = np.zeros(trace.counts[STEPS], np.int32)  # 1 + number of steps after it on the first path; -1 on another path
-    found, length = np.int64(root), 0
+    # 1 + number of steps after a step on the first path; -1 on another path
+    order = np.zeros(trace.counts[STEPS], np.int32)
+    last_shared = np.int64(root)
+    length = 0
     for i in range(count):
         if not tokens[i]["cost"] < np.inf:
             continue
         step = np.int64(tokens[i]["step"])
         step = ~step if step < 0 else step
         if length == 0:
-            found = step
+            last_shared = step
             while True:
                 length += 1
-                seen[step] = length
+                order[step] = length
                 if step == root:
                     break
                 step = np.int64(steps[step]["previous"])
             continue
-        while seen[step] == 0:
-            seen[step] = -1
+        while order[step] == 0:
+            order[step] = -1
             step = np.int64(steps[step]["previous"])
-        if seen[step] > seen[found]:
-            found = step
-    while steps[found]["label"] == NODE_LABEL and found != root:
-        found = np.int64(steps[found]["previous"])
+        if order[step] > order[last_shared]:
+            last_shared = step
+    while steps[last_shared]["label"] == NODE_LABEL and last_shared != root:
+        last_shared = np.int64(steps[last_shared]["previous"])
     stop = np.int64(steps[root]["previous"])
-    before = np.int64(steps[found]["previous"]) if found != root else stop
+    before = np.int64(steps[last_shared]["previous"]) if last_shared != root else stop
     while before != stop and steps[before]["label"] == NODE_LABEL:
         before = np.int64(steps[before]["previous"])
     if before == stop:
         nothing = np.empty(0, np.int32)
-        return PathSteps(nothing, nothing, nothing), found  # type: ignore[return-value]  # leaves compiled code as int
-    return steps_back(trace, before, np.int64(steps[found]["frame"]), stop), found  # type: ignore[return-value]  # leaves compiled code as int
+        return PathSteps(nothing, nothing, nothing), last_shared  # type: ignore[return-value]  # leaves compiled code as int
+    return steps_back(trace, before, np.int64(steps[last_shared]["frame"]), stop), last_shared  # type: ignore[return-value]  # leaves compiled code as int
 
 
 @njit(cache=True, nogil=True)
@@ -93,7 +96,9 @@ def prune_trace(trace: Trace, tokens: Records, count: int, lattice_beam: float, 
     lattice_beam more than the token.  Whatever follows costs both the same, so the lattice is the same as without
     pruning.
     """
-    steps, arrivals, num_arrivals = trace.steps, trace.arrivals, trace.counts[ARRIVALS]
+    steps = trace.steps
+    arrivals = trace.arrivals
+    num_arrivals = trace.counts[ARRIVALS]
     least = _least_costs(trace)
     excess = np.full(trace.counts[STEPS], np.inf)  # of the best path through a node, over the best to the same token
     number = np.zeros(trace.counts[STEPS], np.int32)  # 1 if needed; then the new index
@@ -114,23 +119,27 @@ def prune_trace(trace: Trace, tokens: Records, count: int, lattice_beam: float, 
         excess[begin] = min(excess[begin], over)
         at -= 1
         arrivals[at] = arrivals[i]
-    kept = np.int32(0)
+    num_steps = np.int32(0)
     for i in range(trace.counts[STEPS]):
         if number[i]:
-            number[i], kept = kept, kept + np.int32(1)
+            number[i] = num_steps
+            num_steps += np.int32(1)
         else:
             number[i] = -1
     for i in range(trace.counts[STEPS]):
         if number[i] >= 0:
-            step, previous = steps[number[i]], np.int64(steps[i]["previous"])
-            step["label"], step["frame"] = steps[i]["label"], steps[i]["frame"]
+            step = steps[number[i]]
+            previous = np.int64(steps[i]["previous"])
+            step["label"] = steps[i]["label"]
+            step["frame"] = steps[i]["frame"]
             step["previous"] = number[previous] if previous >= 0 else -1
-    trace.counts[STEPS] = kept
+    trace.counts[STEPS] = num_steps
     trace.counts[ARRIVALS] = num_arrivals - at
     for i in range(num_arrivals - at):
         arrivals[i] = arrivals[at + i]
         arrival = arrivals[i]
-        arrival["node"], arrival["previous"] = number[arrival["node"]], number[arrival["previous"]]
+        arrival["node"] = number[arrival["node"]]
+        arrival["previous"] = number[arrival["previous"]]
     for i in range(count):
         if tokens[i]["cost"] < np.inf:
             step = np.int64(tokens[i]["step"])
@@ -157,14 +166,18 @@ def word_confidences(
     word_of_arc (W,) i4: word id of each word arc; the beginning of a new sentence is none of them.
     A link ends where its word arc is crossed, before the last phone.
     """
-    steps, arrivals, num_arrivals = trace.steps, trace.arrivals, trace.counts[ARRIVALS]
+    steps = trace.steps
+    arrivals = trace.arrivals
+    num_arrivals = trace.counts[ARRIVALS]
     least = _least_costs(trace)
-    forward, backward = np.full(trace.counts[STEPS], -np.inf), np.full(trace.counts[STEPS], -np.inf)
+    forward = np.full(trace.counts[STEPS], -np.inf)
+    backward = np.full(trace.counts[STEPS], -np.inf)
     forward[0] = 0.0
     origin = np.empty(num_arrivals, np.int64)
     for i in range(num_arrivals):
         origin[i], _ = origin_of(trace, i)
-        node, cost = arrivals[i]["node"], arrivals[i]["cost"] - least[origin[i]]
+        node = arrivals[i]["node"]
+        cost = arrivals[i]["cost"] - least[origin[i]]
         forward[node] = np.logaddexp(forward[node], forward[origin[i]] - cost)
     limit = tokens[best]["cost"] + tokens[best]["ahead"] + lattice_beam
     for i in range(count):
@@ -176,15 +189,20 @@ def word_confidences(
                 step = np.int64(steps[step]["previous"])
             backward[step] = np.logaddexp(backward[step], least[step] - cost)
     for i in range(num_arrivals - 1, -1, -1):
-        begin, cost = origin[i], arrivals[i]["cost"] - least[origin[i]]
+        begin = origin[i]
+        cost = arrivals[i]["cost"] - least[origin[i]]
         backward[begin] = np.logaddexp(backward[begin], backward[arrivals[i]["node"]] - cost)
-    step, number, new_sentence = np.int64(tokens[best]["step"]), 0, -2 - word_of_arc.shape[0]
+    step = np.int64(tokens[best]["step"])
+    number = 0
+    new_sentence = -2 - word_of_arc.shape[0]
     last = ~step if step < 0 else step
     step = last
     while step >= 0:
         number += new_sentence < steps[step]["label"] < NODE_LABEL
         step = np.int64(steps[step]["previous"])
-    arcs, confidence, step = np.empty(number, np.int64), np.zeros(number), last
+    arcs = np.empty(number, np.int64)
+    confidence = np.zeros(number)
+    step = last
     earliest = num_arrivals  # the arrivals are in order of their time
     while step >= 0:
         if new_sentence < steps[step]["label"] < NODE_LABEL:
@@ -206,7 +224,8 @@ def word_confidences(
                 label = arrivals[i]["label"]
                 if not new_sentence < label < NODE_LABEL or word_of_arc[-2 - label] != word_of_arc[arcs[number]]:
                     continue
-                node, link_begin = arrivals[i]["node"], np.int64(steps[origin[i]]["frame"])
+                node = arrivals[i]["node"]
+                link_begin = np.int64(steps[origin[i]]["frame"])
                 link_end = max(np.int64(steps[node]["frame"]), link_begin + 1)
                 cost = arrivals[i]["cost"] - least[origin[i]]
                 probability = np.exp(forward[origin[i]] - cost + backward[node] - backward[0])

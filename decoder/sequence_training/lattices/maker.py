@@ -125,7 +125,7 @@ class LatticeMaker:
             "errors": self._errors(word_lattice, reference.words),
             "links": int((word_lattice.word >= 0).sum()),
             "added": int(reference_scores is None),
-            "arc_frames": int(arcs.num_frames.sum()),
+            "arc_frames": int(arcs.arcs["num_arc_frames"].sum()),
         }
         return MadeLattice(supervision, figures, result.widenings)
 

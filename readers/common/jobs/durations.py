@@ -47,6 +47,7 @@ def divided(items: Iterable[tuple[Item, float]], size: float, most_items: float 
         total += more
         if total >= size or len(part) >= most_items:
             yield part
-            part, total = [], 0.0
+            part = []
+            total = 0.0
     if part:
         yield part

@@ -170,7 +170,8 @@ class ExampleArchive:
 
     def _read(self, block: int) -> None:
         """Read a block; consecutive blocks follow each other in the file."""
-        self._block, self._parts = -1, []
+        self._block = -1
+        self._parts = []
         arrays = self._archive.record(f"{block}").arrays
         streams = enumerate(self.described.streams)
         self._parts = [self._checked(stream, index, arrays, self.described.count(block)) for index, stream in streams]
@@ -203,19 +204,22 @@ class ExampleArchive:
 
     def release(self) -> None:
         """Release the memory until the next read."""
-        self._block, self._parts = -1, []
+        self._block = -1
+        self._parts = []
 
 
 def _parse(found: dict[str, Any], num_blocks: int) -> Description:
     """Raise ValueError, KeyError or TypeError if the JSON is not a description of so many blocks."""
-    streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])
+    streams = tuple(
+        ExampleStream(str(stream["name"]), stream["kind"], int(stream["dim"])) for stream in found["streams"]
+    )
     names = ("number", "archives", "examples", "total", "per_block")
     numbers = {name: found[name] for name in names}
     fine = all(type(number) is int and 0 <= number < 1 << 62 for number in numbers.values())
     features = {name: FeatureRecord.parse(record, name) for name, record in found.get("features", {}).items()}
     described = Description(streams, **numbers, token=str(found["token"]), features=features)
     fine = fine and 1 <= described.number <= described.archives and described.per_block > 0
-    fine = fine and all(one.kind in TYPES and 1 <= one.dim <= MAX_DIM for one in streams)
+    fine = fine and all(stream.kind in TYPES and 1 <= stream.dim <= MAX_DIM for stream in streams)
     if not streams or not fine or described.num_blocks != num_blocks:
         raise ValueError("numbers out of range")
     return described
@@ -223,15 +227,15 @@ def _parse(found: dict[str, Any], num_blocks: int) -> Description:
 
 def summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
-    found = ExampleArchive(path).described
+    described = ExampleArchive(path).described
     figures: Figures = [
-        ("examples", f"{found.examples} of {found.total}"),
-        ("archive", f"{found.number} of {found.archives} of set {found.token}"),
-        ("blocks", f"{found.num_blocks}, of {min(found.per_block, found.examples)} examples"),
+        ("examples", f"{described.examples} of {described.total}"),
+        ("archive", f"{described.number} of {described.archives} of set {described.token}"),
+        ("blocks", f"{described.num_blocks}, of {min(described.per_block, described.examples)} examples"),
     ]
-    for stream in found.streams:
+    for stream in described.streams:
         each = "a byte each" if stream.kind == BYTE else "4 bytes each"
         what = f"a class of {stream.dim}" if stream.kind == CLASS else f"{stream.dim} numbers, {each}"
         figures.append((stream.name, what))
-    made = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in found.features.items()]
-    return [*figures, *made]
+    records = [("computed with", f"{name}: {', '.join(record.texts())}") for name, record in described.features.items()]
+    return [*figures, *records]

@@ -137,7 +137,8 @@ class ExampleSet:
                 f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
                 f"all; expected archive 1, {first.total} examples; make the archives again"
             )
-        self.streams, self.features = first.streams, first.features
+        self.streams = first.streams
+        self.features = first.features
         self.total = first.total
         self._ends = np.cumsum(counts)
         self._current = self.archives[0]

@@ -43,7 +43,9 @@ class SlfLattice:
 
     def __init__(self, path: str | Path, hmms: HmmTable, period: int):
         slf = read_slf(path)
-        self.path, self.slf, rate = path, slf, TICKS_PER_SECOND / period
+        self.path = path
+        self.slf = slf
+        rate = TICKS_PER_SECOND / period
         try:
             self.order = slf.order
         except GraphError as fault:
@@ -51,7 +53,8 @@ class SlfLattice:
         self.time = self._frames(slf.time * rate, "node")
         steps = [step for link, row in enumerate(slf.segments.rows()) for step in self._steps(link, row, rate, hmms)]
         link, first, end, senone = np.array(steps, np.int64).reshape(-1, 4).T
-        phone, stays = hmms.phone[senone], end - first - 1
+        phone = hmms.phone[senone]
+        stays = end - first - 1
         transition = stays * np.where(stays > 0, hmms.stay[senone], 0.0) + hmms.leave[senone]
         if (transition <= NEVER).any():
             raise FormatError(f"{path}: states with transitions of probability 0; expected those of transPFile")
@@ -105,11 +108,11 @@ class SlfLattice:
 
     def state_lattice(self) -> StateLattice:
         """The lattice of states."""
-        place = np.empty(len(self.order), np.int64)
+        position = np.empty(len(self.order), np.int64)
         in_time = sorted(self.order, key=lambda node: int(self.time[node]))  # stable
-        place[in_time] = np.arange(len(in_time))
+        position[in_time] = np.arange(len(in_time))
         slf = self.slf
-        ends = place[slf.start], place[slf.end]
+        ends = position[slf.start], position[slf.end]
         return StateLattice.of_links(self.time[in_time], *ends, slf.lm, self.is_word, self.states)
 
     def best_path(self) -> StatePath:
@@ -118,9 +121,11 @@ class SlfLattice:
 
     def _path(self, links: list[int]) -> StatePath:
         """The path of some links."""
-        states, slf = self.states, self.slf
+        states = self.states
+        slf = self.slf
         chosen = np.concatenate([np.flatnonzero(states.link == link) for link in links])
-        lm, starts_word = np.zeros(len(chosen)), np.zeros(len(chosen), bool)
+        lm = np.zeros(len(chosen))
+        starts_word = np.zeros(len(chosen), bool)
         begin = 0
         for link in links:
             size = int((states.link == link).sum())
@@ -141,13 +146,15 @@ def slf_supervision(denominator: SlfLattice, numerator: SlfLattice, name: str) -
 
     Raises FormatError if they do not fit together.
     """
-    reference, arcs = numerator.best_path(), denominator.state_lattice()
+    reference = numerator.best_path()
+    arcs = denominator.state_lattice()
     if numerator.num_frames != denominator.num_frames:
-        found = f"{numerator.path}: {numerator.num_frames} frames"
-        raise FormatError(f"{found}; expected {denominator.num_frames}, as in {denominator.path}")
+        problem = f"{numerator.path}: {numerator.num_frames} frames"
+        raise FormatError(f"{problem}; expected {denominator.num_frames}, as in {denominator.path}")
     scores = _found(arcs, reference)
     if scores is None:
-        arcs, scores = arcs.with_path(reference), reference.scores
+        arcs = arcs.with_path(reference)
+        scores = reference.scores
     lattice = arcs.supervision(name, reference, scores, denominator.silence | numerator.silence)
     try:
         check(lattice)
@@ -161,14 +168,12 @@ def _found(arcs: StateLattice, reference: StatePath) -> tuple[float, float] | No
     senones = reference.of_frames(reference.senone)
     reached: list[dict[int, tuple[float, float]]] = [{} for _ in range(arcs.num_nodes)]  # by the number of words
     reached[0][0] = 0.0, 0.0
-    columns = (arcs.start, arcs.end, arcs.first_frame, arcs.num_frames, arcs.senone, arcs.lm, arcs.transition)
-    rows = zip(*(column.tolist() for column in (*columns, arcs.starts_word)))
-    for start, end, first, count, senone, lm, transition, is_word in rows:
+    for start, end, first, count, senone, _, lm, transition, is_word in arcs.arcs.tolist():
         if not reached[start] or (senones[first : first + count] != senone).any():
             continue
         for number, (lm_before, transition_before) in reached[start].items():
-            found = lm_before + lm, transition_before + transition
-            known = reached[end].get(number + is_word)
-            if known is None or sum(found) > sum(known):
-                reached[end][number + is_word] = found
+            reached_scores = lm_before + lm, transition_before + transition
+            best_scores = reached[end].get(number + is_word)
+            if best_scores is None or sum(reached_scores) > sum(best_scores):
+                reached[end][number + is_word] = reached_scores
     return reached[-1].get(len(reference.words))

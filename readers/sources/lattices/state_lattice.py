@@ -1,13 +1,17 @@
 """Lattices of HMM states: made of the links of a word lattice whose states are known, with the reference as a path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from readers.errors import ShapeError
 from readers.minibatches.supervision import LatticeSupervision
+from readers.sources.lattices.lattice_archive import ARCS
+
+# Columns of LatticeSupervision; scores are sums, and stay float64 until they are stored.
+ARC = np.dtype([(name, "<f8" if kind == "<f4" else kind) for name, kind in ARCS.items()])
 
 
 @dataclass(frozen=True)
@@ -72,26 +76,17 @@ class LinkStates:
 
 @dataclass(frozen=True)
 class StateLattice:
-    """Arcs sorted by start node; node 0 is the start, node num_nodes - 1 the end.  See LatticeSupervision.
+    """A lattice of HMM states; node 0 is the start, node num_nodes - 1 the end.
 
     Attributes
     ----------
     num_nodes : int
-    start, end, first_frame, num_frames, senone, phone : (A,) int32
-    lm, transition : (A,) float64
-    starts_word : (A,) bool
+    arcs : (A,) ARC
+        Sorted by start node, then by end node.
     """
 
     num_nodes: int
-    start: np.ndarray
-    end: np.ndarray
-    first_frame: np.ndarray
-    num_frames: np.ndarray
-    senone: np.ndarray
-    phone: np.ndarray
-    lm: np.ndarray
-    transition: np.ndarray
-    starts_word: np.ndarray
+    arcs: np.ndarray
 
     @classmethod
     def of_links(
@@ -136,57 +131,27 @@ class StateLattice:
         starts_word[begins[some]] = word[some]
         share[is_first] = lm[some]
 
-        def arcs(values: np.ndarray, of_empty: np.ndarray | int, kind: type) -> np.ndarray:
-            return np.concatenate([values, np.broadcast_to(of_empty, empty.shape)]).astype(kind)
-
-        lattice = cls(
-            num_nodes=len(position),
-            start=arcs(position[before], position[start[empty]], np.int32),
-            end=arcs(position[after], position[end[empty]], np.int32),
-            first_frame=arcs(states.first, time[start[empty]], np.int32),
-            num_frames=arcs(states.end - states.first, 0, np.int32),
-            senone=arcs(states.senone, -1, np.int32),
-            phone=arcs(states.phone, -1, np.int32),
-            lm=arcs(share, lm[empty], np.float64),
-            transition=arcs(states.transition, 0, np.float64),
-            starts_word=arcs(starts_word, word[empty], bool),
-        )
-        return lattice.in_order()
-
-    def in_order(self) -> "StateLattice":
-        """The same with arcs in the order of start nodes, then of end nodes."""
-        order = np.lexsort((self.end, self.start))
-        arcs: dict[str, Any] = {
-            name: array[order] for name, array in vars(self).items() if isinstance(array, np.ndarray)
-        }
-        return replace(self, **arcs)
+        columns = (states.senone, states.phone, share, states.transition, starts_word)
+        with_frames = _arcs(position[before], position[after], states.first, states.end, *columns)
+        at = time[start[empty]]
+        without = _arcs(position[start[empty]], position[end[empty]], at, at, -1, -1, lm[empty], 0, word[empty])
+        return cls(len(position), _in_order(with_frames, without))
 
     def with_path(self, path: StatePath) -> "StateLattice":
         """The lattice with another path from the start to the end.  Raises ShapeError if it has other frames."""
         time = np.zeros(self.num_nodes, np.int64)
-        time[self.end] = self.first_frame + self.num_frames
+        time[self.arcs["end_node"]] = self.arcs["first_frame"] + self.arcs["num_arc_frames"]
         if path.start[0] != 0 or path.end[-1] != time[-1]:
             raise ShapeError(f"{path.end[-1]} frames in the reference; expected {time[-1]}, as in the lattice")
         position = _places(np.concatenate([time, path.end[:-1]]))
         inner = np.arange(self.num_nodes, self.num_nodes + len(path.start) - 1)
-        start, end = np.concatenate([[0], inner]), np.concatenate([inner, [self.num_nodes - 1]])
-
-        def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-            return np.concatenate([old, new.astype(old.dtype)])
-
-        lattice = StateLattice(
-            num_nodes=len(position),
-            start=joined(position[self.start].astype(np.int32), position[start]),
-            end=joined(position[self.end].astype(np.int32), position[end]),
-            first_frame=joined(self.first_frame, path.start),
-            num_frames=joined(self.num_frames, path.end - path.start),
-            senone=joined(self.senone, path.senone),
-            phone=joined(self.phone, path.phone),
-            lm=joined(self.lm, path.lm),
-            transition=joined(self.transition, path.transition),
-            starts_word=joined(self.starts_word, path.starts_word),
-        )
-        return lattice.in_order()
+        nodes = position[np.concatenate([[0], inner, [self.num_nodes - 1]])]
+        columns = (path.senone, path.phone, path.lm, path.transition, path.starts_word)
+        added = _arcs(nodes[:-1], nodes[1:], path.start, path.end, *columns)
+        arcs = self.arcs.copy()
+        for side in ("start_node", "end_node"):
+            arcs[side] = position[arcs[side]]
+        return StateLattice(len(position), _in_order(arcs, added))
 
     def supervision(
         self, name: str, reference: StatePath, scores: Sequence[float], silence: np.ndarray
@@ -213,20 +178,27 @@ class StateLattice:
             reference_senones=reference.of_frames(reference.senone),
             reference_phones=reference.of_frames(reference.phone),
             reference_score=float(scores[0]),
-            start_node=self.start,
-            end_node=self.end,
-            first_frame=self.first_frame,
-            num_arc_frames=self.num_frames,
-            senone=self.senone,
-            phone=self.phone,
-            lm_score=self.lm.astype(np.float32),
-            transition_score=self.transition.astype(np.float32),
-            starts_word=self.starts_word,
             num_nodes=self.num_nodes,
             silence=silence,
             reference_transition_score=float(scores[1]),
             num_reference_words=int(reference.starts_word.sum()),
+            **{key: self.arcs[key].astype(kind) for key, kind in ARCS.items()},
         )
+
+
+def _arcs(
+    start: np.ndarray, end: np.ndarray, first: np.ndarray, last: np.ndarray, *others: npt.ArrayLike
+) -> np.ndarray:
+    """Make arcs between nodes, with frames from first to last; others: the other columns, in the order of ARC."""
+    arcs = np.zeros(len(start), ARC)
+    for name, column in zip(ARC.names or (), (start, end, first, last - first, *others)):
+        arcs[name] = column
+    return arcs
+
+
+def _in_order(*arcs: np.ndarray) -> np.ndarray:
+    joined = np.concatenate(arcs)
+    return joined[np.lexsort((joined["end_node"], joined["start_node"]))]
 
 
 def _places(time: np.ndarray) -> np.ndarray:

@@ -220,9 +220,9 @@ def _stream(found: dict[str, Any]) -> CachedStream:
 
 def summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
-    found = open_cache(path)
-    figures: Figures = [("records", len(next(iter(found.columns.values()))))]
-    for stream in found.streams:
+    cache = open_cache(path)
+    figures: Figures = [("records", len(next(iter(cache.columns.values()))))]
+    for stream in cache.streams:
         what = f"{stream.dim} numbers" if stream.num_classes is None else f"a class of {stream.num_classes}"
         figures.append((stream.name, what))
-    return figures + [("made from", source.path) for source in found.sources]
+    return figures + [("made from", source.path) for source in cache.sources]

@@ -38,11 +38,11 @@ class ArgonParser(Parser):
         """Leave out options that have no effect beside the others, with a note."""
         arguments, unknown = super().parse_known_args(args, namespace)
         fields = {flag: action.dest for flag, action in self._option_string_actions.items()}
-        for flag, relation, other in IDLE:
-            is_given = bool(getattr(arguments, fields[other], None))
+        for flag, relation, reason_flag in IDLE:
+            is_given = bool(getattr(arguments, fields[reason_flag], None))
             if hasattr(arguments, fields[flag]) and is_given == (relation == "with"):
                 delattr(arguments, fields[flag])
-                Console("argon").note(f"{flag} has no effect {relation} {other}")
+                Console("argon").note(f"{flag} has no effect {relation} {reason_flag}")
         return arguments, unknown
 
 

@@ -15,7 +15,7 @@ from decoder.search.kernels.search_lm import PAIR, ROOT, composed_cost_ahead, se
 from decoder.search.search_stream import SearchStream
 from readers.errors import ConfigError, GraphError
 from tests.decoder import graphs, reference
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_lm_ahead import (

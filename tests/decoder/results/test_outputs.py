@@ -16,7 +16,7 @@ from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.slf import read_slf, write_slf
 from readers.results.lattice import NULL_WORD
 from tests.decoder.graphs import make_acceptor
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, random_case
 
 # <s> and </s> are one state of silence; x is a b, y is c with its label inside; silence may stand between words.

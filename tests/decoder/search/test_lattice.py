@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.decoder import graphs, reference
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import frame_states, path_words, random_case
 
 

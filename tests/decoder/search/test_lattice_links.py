@@ -7,7 +7,7 @@ import pytest
 
 from decoder.search.kernels.lattice import kept_arrivals, link_states
 from decoder.search.kernels.token_store import ARRIVAL, NODE_LABEL, STEP, Trace
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_options import make_decoder

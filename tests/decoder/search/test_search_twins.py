@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import path_words, random_case
 
 pytestmark = pytest.mark.slow

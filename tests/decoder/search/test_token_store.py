@@ -18,7 +18,7 @@ from decoder.search.kernels.token_store import (
     nth_smallest,
 )
 from tests.decoder import graphs
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_options import make_decoder
 
 

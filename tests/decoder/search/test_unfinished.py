@@ -9,7 +9,7 @@ from decoder.lm.language_model import LanguageModel
 from decoder.search import Decoder, SearchOptions
 from decoder.search.search_stream import SearchStream
 from tests.decoder import graphs, reference
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import UNPRUNED, frame_states, path_words, random_case
 from tests.decoder.search.test_lattice import paths, spelled
 from tests.decoder.search.test_options import make_decoder, two_words

@@ -7,8 +7,8 @@ from decoder.sequence_training.lattices.expansion import StateTable, expand, pru
 from decoder.sequence_training.lattices.reference import find_reference
 from readers.errors import ShapeError
 from readers.sources.lattices.lattice_archive import check
-from readers.sources.lattices.state_lattice import StatePath
-from tests.decoder.search.lattice_paths import best_path
+from readers.sources.lattices.state_lattice import StateLattice, StatePath
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.search.test_decoder import random_case
 from tests.decoder.search.test_lattice import paths
 
@@ -25,20 +25,26 @@ def decoded(seed):
 CASES = {seed: found for seed in SEEDS if (found := decoded(seed)) is not None}
 
 
+def column(lattice, name):
+    """A column of the arcs of a StateLattice or a LatticeSupervision."""
+    return lattice.arcs[name] if isinstance(lattice, StateLattice) else getattr(lattice, name)
+
+
 def arc_paths(arcs, limit=300):
     """Up to `limit` paths from start to end, each a list of arcs."""
-    leaving = [np.flatnonzero(arcs.start == node).tolist() for node in range(arcs.num_nodes)]
+    start, end = column(arcs, "start_node"), column(arcs, "end_node")
+    leaving = [np.flatnonzero(start == node).tolist() for node in range(arcs.num_nodes)]
     waiting, found = [(0, [])], []
     while waiting and len(found) < limit:
         node, path = waiting.pop()
         if node == arcs.num_nodes - 1:
             found.append(path)
-        waiting += [(int(arcs.end[arc]), [*path, arc]) for arc in leaving[node]]
+        waiting += [(int(end[arc]), [*path, arc]) for arc in leaving[node]]
     return found
 
 
 def senones_of(arcs, path):
-    return tuple(np.repeat(arcs.senone[path], arcs.num_frames[path]).tolist())
+    return tuple(np.repeat(column(arcs, "senone")[path], column(arcs, "num_arc_frames")[path]).tolist())
 
 
 def test_there_are_enough_cases():
@@ -67,9 +73,9 @@ def test_paths_and_scores_are_those_of_the_word_lattice(seed):
     found = [
         (
             senones_of(arcs, path),
-            arcs.transition[path].sum(),
-            arcs.lm[path].sum(),
-            arcs.starts_word[path].sum(),
+            arcs.arcs["transition_score"][path].sum(),
+            arcs.arcs["lm_score"][path].sum(),
+            arcs.arcs["starts_word"][path].sum(),
         )
         for path in arc_paths(arcs)
     ]
@@ -124,22 +130,12 @@ def test_another_reference_becomes_a_path(seed):
     assert known is None
     check(found)
     wanted = tuple(found.reference_senones.tolist())
-    taken = [path for path in arc_paths(with_names(found), 20000) if senones_of(with_names(found), path) == wanted]
+    taken = [path for path in arc_paths(found, 20000) if senones_of(found, path) == wanted]
     assert len(taken) == 1
     assert found.lm_score[taken[0]].sum() == found.reference_score == -steps
     assert found.transition_score[taken[0]].sum() == found.reference_transition_score == -2 * steps
     assert found.num_reference_words == found.starts_word[taken[0]].sum()
-    assert len(arc_paths(with_names(found), 20000)) == len(arc_paths(before, 20000)) + 1
-
-
-def with_names(found):
-    """The arcs of a supervision under the names of a StateLattice."""
-
-    class Arcs:
-        num_nodes, start, end = found.num_nodes, found.start_node, found.end_node
-        senone, num_frames = found.senone, found.num_arc_frames
-
-    return Arcs
+    assert len(arc_paths(found, 20000)) == len(arc_paths(before, 20000)) + 1
 
 
 def test_a_reference_of_other_length_is_refused():

@@ -21,7 +21,7 @@ from readers.htk.mlf import Label
 from readers.sources.lattices.state_lattice import StatePath
 from tests.decoder import graphs
 from tests.decoder.alignment.test_aligner import DICTIONARY, monophones, scores_for
-from tests.decoder.search.lattice_paths import best_path
+from tests.decoder.lattices.search_paths import best_path
 from tests.decoder.sequence_training.lattices.test_expansion import CASES
 
 PHONES = ["a", "b", "c", "sil"]

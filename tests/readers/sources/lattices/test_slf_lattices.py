@@ -87,7 +87,7 @@ def test_a_reference_that_is_not_there_is_added(files):
     num = SLF.replace("d=:b_2,0.03:", "d=:b_2,0.01:a_2,0.02:")
     before, found = files().state_lattice(), slf_supervision(files(), files("n.lat", num), "u")
     check(found, 4)
-    assert len(found.start_node) == len(before.start) + 3
+    assert len(found.start_node) == len(before.arcs) + 3
     assert found.reference_senones.tolist() == [0, 0, 3, 1, 1]
     assert found.reference_score == pytest.approx(-2.25)
 
@@ -95,7 +95,7 @@ def test_a_reference_that_is_not_there_is_added(files):
 def test_a_word_begins_after_its_silence(files):
     text = SLF.replace("d=:b_2,0.03:", "d=:sil_2,0.01:b_2,0.02:")
     found = files(content=text).state_lattice()
-    begins = [(int(found.senone[a]), int(found.first_frame[a])) for a in np.flatnonzero(found.starts_word)]
+    begins = found.arcs[found.arcs["starts_word"]][["senone", "first_frame"]].tolist()
     assert sorted(begins) == [(1, 2), (3, 3)]
     assert slf_supervision(files(content=text), files("y.lat", text), "u").num_reference_words == 1
 
