@@ -55,7 +55,7 @@ class StoredTensor(NamedTuple):
     last: int
 
 
-def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], dict[str, Any], int]:
+def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], dict[str, str], int]:
     """Return the tensors of a safetensors file, the texts of its metadata, and where the data begin.
 
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
@@ -72,6 +72,8 @@ def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], d
                 raise ValueError(f"header of {size} bytes")
             header = parse_json(file.read(size).decode())
             texts = dict(header.pop("__metadata__", None) or {})
+            if not all(isinstance(text, str) for text in texts.values()):
+                raise ValueError("metadata that are no text")
             tensors = {name: _stored(**entry) for name, entry in sorted(header.items())}
             end = max((tensor.last for tensor in tensors.values()), default=0)
             if end != part.size - begin:
@@ -134,12 +136,12 @@ def load_metadata(path: str | Path) -> dict[str, Any]:
     return _parse_metadata(read_header(path)[1], path)
 
 
-def _parse_metadata(texts: dict[str, Any], path: str | Path | FilePart) -> dict[str, Any]:
+def _parse_metadata(texts: dict[str, str], path: str | Path | FilePart) -> dict[str, Any]:
     if METADATA_KEY not in texts:
         raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
     try:
         metadata = parse_json(texts[METADATA_KEY])
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
     if not isinstance(metadata, dict):
         raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")

@@ -150,6 +150,7 @@ def test_damaged_files(tmp_path):
     ("metadata", "message"),
     [
         (None, "no 'argonaut' metadata; expected a model or checkpoint of Argonaut"),
+        ({"argonaut": 1}, "metadata that are no text; expected a model"),
         ({"argonaut": "{"}, "metadata is not JSON .*; expected a JSON object"),
         ({"argonaut": "[" * 100_000}, r"metadata is not JSON \(nested too deeply\); expected a JSON object"),
         ({"argonaut": "9" * 5_000}, "metadata is not JSON .*; expected a JSON object"),
