@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -183,7 +183,7 @@ class GaussianSums:
         """The sums that are arrays."""
         return self.occupancy, self.total, self.square
 
-    def add(self, other: "GaussianSums") -> None:
+    def add(self, other: Self) -> None:
         """Add the sums of other frames."""
         for sums, more in zip(self.arrays(), other.arrays()):
             sums += more

@@ -54,7 +54,7 @@ class StoredTensor(NamedTuple):
     last: int
 
 
-def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], dict[str, Any], int]:
+def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], dict[str, str], int]:
     """Return the tensors of a safetensors file, the texts of its metadata, and where the data begin.
 
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
@@ -71,6 +71,8 @@ def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], d
                 raise ValueError(f"header of {size} bytes")
             header = parse_json(file.read(size).decode())
             texts = dict(header.pop("__metadata__", None) or {})
+            if not all(isinstance(text, str) for text in texts.values()):
+                raise ValueError("metadata that are no text")
             tensors = {name: _stored(**entry) for name, entry in sorted(header.items())}
             end = max((tensor.last for tensor in tensors.values()), default=0)
             if end != part.size - begin:
