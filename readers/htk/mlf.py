@@ -70,7 +70,7 @@ class _Entries:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._numbers
 
     def add(self, name: str, labels: list[Label], place: tuple[str, int]) -> None:

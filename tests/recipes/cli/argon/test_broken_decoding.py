@@ -60,11 +60,11 @@ def test_graph_and_language_model_that_do_not_match(user):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (pickle.dumps({"weights": [1.0] * 99}), "Error while deserializing header"),
-        (b"x", "Error while deserializing header"),
+        (pickle.dumps({"weights": [1.0] * 99}), r"header of \d+ bytes; expected a model"),
+        (b"x", r"header of \d+ bytes; expected a model"),
         (save({"W": np.zeros(3)}), "no 'argonaut' metadata; expected a model or checkpoint of Argonaut"),
         ("model/net.ckp", "format 'argonaut-checkpoint'; expected 'argonaut-network'"),
-        ("model/net", "Error while deserializing header: incomplete metadata"),
+        ("model/net", r"\d+ bytes of tensors instead of \d+; expected a model"),
     ],
 )
 def test_a_model_file_that_is_none(user, content, message):
@@ -72,7 +72,7 @@ def test_a_model_file_that_is_none(user, content, message):
         content = (user.root / content).read_bytes()[: -1 if content == "model/net" else None]
     user.write("model/net", content)
     for outcome in (user.decode(), user.run("cntk", "configFile=net.cntk", "command=Write")):
-        assert outcome.fault.startswith(f"model/net: {message}")
+        assert re.match(f"model/net: {message}", outcome.fault)
 
 
 # --- acceptors' images
