@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.common.environment import program_version
-from readers.common.files import atomic_write
+from readers.common.files import write_content, write_json
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
 from readers.config.options import Options
@@ -300,8 +300,7 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
 
 
 def _write_begun(begun: Path, stage: Stage) -> None:
-    with atomic_write(begun, "w") as file:
-        json.dump({"settings": stage.settings}, file)
+    write_json(begun, {"settings": stage.settings})
 
 
 def _remove(marks: Collection[Path]) -> None:
@@ -312,8 +311,7 @@ def _remove(marks: Collection[Path]) -> None:
 def _restore(marks: dict[Path, bytes], begun: Path) -> None:
     begun.unlink(missing_ok=True)
     for path, content in marks.items():
-        with atomic_write(path) as file:
-            file.write(content)
+        write_content(path, content)
 
 
 def _move(source: Path, target: Path) -> None:
@@ -339,9 +337,7 @@ def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
         "seconds": round(seconds, 2),
         "lost_something": lost,
     }
-    with atomic_write(_mark(out, stage), "w") as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
+    write_json(_mark(out, stage), record, indent=1)
     _mark(out, stage, "begun").unlink(missing_ok=True)
 
 

@@ -22,7 +22,7 @@ from acoustic.actions.top_level import (
 from acoustic.runtime.engine_options import EngineOptions, engine_text, engines_with
 from readers.common.environment import available_cores, using_cores
 from readers.common.faults import one_line
-from readers.common.files import atomic_write, require_writable
+from readers.common.files import require_writable, write_lines
 from readers.common.report import Log, Progress, RunReport, loss_lines, silent
 from readers.config.config import AskedConfig, Config, load_config
 from readers.config.options import Options, given, option
@@ -134,8 +134,7 @@ def run_config(
                 {title: _run_action(lines, title, action, progress) for title, action in actions.items()}
             )
         if done_file is not None and result.exit_status < 2:
-            with atomic_write(done_file, "w") as file:
-                file.write(f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+            write_lines(done_file, [f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}"])
         lines.closing("COMPLETED.")
     return result
 

@@ -11,7 +11,7 @@ from acoustic.actions.base import Action, CommonSettings, ModelOptions
 from acoustic.export.dot import dot_text
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from readers.common.files import atomic_write, require_writable
+from readers.common.files import require_writable, write_content
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.options import option
@@ -80,8 +80,7 @@ class Plot(Action):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = load_model(self.model_path)
-        with atomic_write(self.dot_file) as file:
-            file.write(dot_text(network).encode())
+        write_content(self.dot_file, dot_text(network))
         log(f"Written: {self.dot_file}")
         if self.picture is not None:
             if self.refused:

@@ -20,7 +20,7 @@ from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.nodes.base import Node
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.errors import ModelError
 
 if TYPE_CHECKING:
@@ -98,5 +98,4 @@ def _disabled(graph: OnnxGraph, network: Network, name: str, tensor: str) -> str
 def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:
     """Write the model of `to_onnx` to a file, atomically."""
     model = to_onnx(network, outputs)
-    with atomic_write(path) as file:
-        file.write(model.SerializeToString())
+    write_content(path, model.SerializeToString())

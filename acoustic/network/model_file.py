@@ -27,7 +27,7 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import DELAY, Node
 from acoustic.nodes.registry import node_class
 from readers.common.file_part import FilePart
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
 from readers.language.vocabulary_record import ENTRY as VOCABULARIES
@@ -92,9 +92,7 @@ def save_model(network: Network, path: str | Path) -> None:
         When the network is not valid, see `Network.validate`.
     OSError
     """
-    content = model_bytes(network)
-    with atomic_write(path) as file:
-        file.write(content)
+    write_content(path, model_bytes(network))
 
 
 def model_bytes(network: Network) -> bytes:

@@ -1,13 +1,12 @@
 """The job `import_recordings`: a corpus of any kind as the lists that other jobs read, and a report on its data."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from readers.common.faults import counted
-from readers.common.files import atomic_write, require_writable, write_lines
+from readers.common.files import require_writable, write_json, write_lines
 from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress, RunReport, silent, staged
 from readers.config.options import Options, group, option
@@ -188,6 +187,4 @@ def _write_json(path: Path, report: RunReport, examination: Examination, guesses
     """Write the facts about a corpus, the utterances that were lost, and the guessed words."""
     lost = [{"name": name, "outcome": outcome, "reason": reason} for name, outcome, reason in report.lost]
     facts = examination.as_json() | {"lost": lost, "guessed": guesses.words if guesses else []}
-    with atomic_write(path, "w") as file:
-        json.dump(facts, file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    write_json(path, facts, ensure_ascii=False, indent=1)

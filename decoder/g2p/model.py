@@ -25,6 +25,7 @@ from decoder.lm.mapped_model import check_automaton
 from decoder.storage.mapped_file import MappedFormat, pack_names, unpack_names
 from readers.common.environment import available_cores
 from readers.common.report import Figures
+from readers.common.text import parse_object
 from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -276,12 +277,7 @@ class G2P:
         start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
         check_automaton(arrays, vocabulary, order, start, path)
         _check_graphones(vocabulary, path)
-        try:
-            about = json.loads(sections["about"].tobytes())
-        except (ValueError, RecursionError) as fault:
-            raise FormatError(f"{path}: section 'about' is no JSON ({fault}); the file is damaged") from None
-        if not isinstance(about, dict):
-            raise FormatError(f"{path}: section 'about' has a {type(about).__name__}; expected an object")
+        about = parse_object(sections["about"].tobytes(), f"{path}: section 'about'", "an object; the file is damaged")
         try:
             return cls(LanguageModel(arrays, vocabulary, order, start), about)
         except ArgonautError as fault:

@@ -107,14 +107,9 @@ def flat_start(
                 "pronunciations without it, since silence between words is optional"
             )
 
-        def log_pass(training: Training) -> None:
-            row = training.history[-1]
-            log(
-                f"pass {row['pass']} of {len(start.schedule)}: {row['method']}, {row['gaussians']} Gaussians, "
-                f"{row['log_likelihood_per_frame']:.4f} per frame"
-            )
-
-        training = start.train(out / STATE, log, log_pass, staged(progress, "flat start"))
+        training = start.train(
+            out / STATE, log, lambda training: log(start.last_pass(training)), staged(progress, "flat start")
+        )
         write_lines(out / PASSES, map(json.dumps, training.history))
         draw_passes(training.history, out / PICTURE)
         unseen = _write_results(start, training, out, staged(progress, "align"))

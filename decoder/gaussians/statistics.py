@@ -4,6 +4,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class Accumulator(GaussianSums):
             ways=np.zeros(len(transitions.ways) + 1),
         )  # fmt: skip
 
-    def add(self, other: "Accumulator") -> None:
+    def add(self, other: Self) -> None:
         """Add the sums of other utterances."""
         super().add(other)
         self.failures += other.failures

@@ -95,6 +95,7 @@ class FlatStart(PassTraining[Training]):
     """
 
     state_format = FORMAT, VERSION
+    pass_kind = "method"
 
     def __init__(
         self,

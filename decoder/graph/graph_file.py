@@ -19,7 +19,7 @@ from decoder.graph.options import SILENCE_TOPOLOGIES, TUNED_OPTIONS, SilenceTopo
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.common.faults import counted
 from readers.common.file_part import FilePart
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.report import Figures, RunReport
 from readers.common.text import parse_json
 from readers.errors import ConfigError, FormatError
@@ -272,8 +272,7 @@ def write_graph_directory(
     else:  # the file of an earlier run would not match the new tables
         (out / "silence").unlink(missing_ok=True)
     if graph.outputs:
-        with atomic_write(out / "outputs", "w") as file:
-            file.writelines(f"{word} [{output}]\n" for word, output in graph.outputs.items())
+        write_lines(out / "outputs", (f"{word} [{output}]" for word, output in graph.outputs.items()))
     with atomic_write(out / "report", "w") as file:
         file.write(f"# {report.summary()}\n")
         file.writelines(f"# one pronunciation less: {word}: {why}\n" for word, why in graph.dropped_pronunciations)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.lattices.links import weigh
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.errors import GraphError
 from readers.language.att import EPSILON, Acceptor
 from readers.language.openfst import vector_fst
@@ -65,5 +65,4 @@ def write_binary(path: str | Path, acceptor: Acceptor, words: Mapping[str, int])
     for source, number, cost, target in zip(*(column.tolist() for column in columns)):
         leaving[source].append(struct.pack("<iifi", number, number, cost, target))
     finals = [struct.pack("<f", cost) for cost in final.tolist()]
-    with atomic_write(path) as file:
-        file.write(vector_fst(b"standard", finals, leaving, acceptor.start))
+    write_content(path, vector_fst(b"standard", finals, leaving, acceptor.start))

@@ -37,7 +37,7 @@ from decoder.scoring.confidence import (
     normalised_cross_entropy,
 )
 from readers.common.file_part import FilePart
-from readers.common.text import parse_json
+from readers.common.text import parse_object
 from readers.errors import ConfigError, FormatError
 
 FORMAT, VERSION = "argonaut-calibration", 1
@@ -170,12 +170,9 @@ class Calibration:
         """
         if part.size > MAX_BYTES:
             raise FormatError(f"{part}: {part.size} bytes; expected at most {MAX_BYTES}")
-        try:
-            data = parse_json(part.read_bytes().decode())
-        except ValueError as fault:
-            raise FormatError(f"{part}: {fault}; expected the JSON of a calibration") from fault
+        data = parse_object(part.read_bytes(), part, "the JSON of a calibration")
         names = {"format", "version", *cls.__dataclass_fields__}
-        if not isinstance(data, dict) or data.keys() != names or data["format"] != FORMAT:
+        if data.keys() != names or data["format"] != FORMAT:
             raise FormatError(f"{part}: expected an object with {', '.join(sorted(names))}, of format {FORMAT!r}")
         if data["version"] != VERSION or isinstance(data["version"], bool):
             raise FormatError(f"{part}: version {str(data['version'])[:20]}; expected {VERSION}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Self
 
 from decoder.graph.graph_file import is_search_option
-from readers.common.text import parse_json
+from readers.common.text import parse_object
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
 
@@ -236,11 +236,8 @@ def undump(raw: bytes, where: str) -> dict[str, Any]:
 
     Raises FormatError.
     """
-    try:
-        data = parse_json(raw.decode())
-    except ValueError as fault:
-        raise FormatError(f"{where}: {fault}; expected the JSON of a bundle; {AGAIN}") from fault
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    data = parse_object(raw, where, f"the JSON of a bundle; {AGAIN}")
+    if data.get("format") != FORMAT:
         raise FormatError(f"{where}: no format {FORMAT!r}; expected the description of a bundle")
     if data.get("version") != VERSION or isinstance(data["version"], bool):
         raise FormatError(f"{where}: bundle of version {str(data.get('version'))[:20]}; expected {VERSION}; {AGAIN}")

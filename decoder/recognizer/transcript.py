@@ -24,7 +24,7 @@ from readers.htk.slf import write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.lattice import Lattice
-from readers.results.timed_words import ALONE, TOGETHER, Word, word_objects, write_textgrid
+from readers.results.timed_words import ALONE, TOGETHER, Word, sentence_object, write_textgrid
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 
@@ -155,13 +155,9 @@ class Transcript:
             `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `accepted`, `grammar_score` and
             `slots` of a recogniser with a grammar; `notes` and `reason` unless they are empty.
         """
-        content: dict[str, object] = {"text": self.text, "seconds": round(self.seconds, 3)}
-        content["words"] = word_objects(self.words)
+        content = {"text": self.text, "seconds": round(self.seconds, 3)} | sentence_object(self.words)
         if alternatives > 1:
-            sentences = self.hypotheses(alternatives)
-            content["alternatives"] = [
-                {"text": sentence.text, "words": word_objects(sentence.words)} for sentence in sentences
-            ]
+            content["alternatives"] = [sentence_object(sentence.words) for sentence in self.hypotheses(alternatives)]
         if self.accepted is not None:
             score = -math.inf if self.grammar_score is None else self.grammar_score
             content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from decoder.scoring.error_counts import Score, ScoringResult
 from readers.common.faults import counted
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.report import Figures
 from readers.common.text import read_lines
 from readers.errors import ConfigError
@@ -104,9 +104,8 @@ def speaker_mask(mask: str) -> Callable[[str], str]:
 def write_confusions(results: ScoringResult, path: str | Path) -> None:
     """Write every error as `count<tab>reference<tab>hypothesis`, most frequent first, with *** for a missing word."""
     errors = Counter({pair: times for pair, times in results.confusions().items() if pair[0] != pair[1]})
-    with atomic_write(path, "w") as file:
-        for (word, guess), times in sorted(errors.items(), key=lambda item: (-item[1], str(item[0]))):
-            file.write(f"{times}\t{word or NONE}\t{guess or NONE}\n")
+    ranked = sorted(errors.items(), key=lambda item: (-item[1], str(item[0])))
+    write_lines(path, (f"{times}\t{word or NONE}\t{guess or NONE}" for (word, guess), times in ranked))
 
 
 def as_object(

@@ -198,7 +198,7 @@ def _look_ahead(
     states["due"][:-1] = due
     states["backoff_state"][:-1] = automaton.backoff_state
     places = np.zeros(0, np.int32)
-    costs = np.zeros(0)
+    costs: np.ndarray = np.zeros(0)
     least = np.zeros(0, np.float32)
     if tables.looks_ahead(options):
         assert tables.lm is not None

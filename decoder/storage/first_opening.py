@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 
 SETTLED = 2_000_000_000  # ns; a file that was written just now may be written again without another time
 
@@ -27,8 +27,7 @@ def note_checked(files: Sequence[Path]) -> None:
     """Remember that the checksums of files are right, if the cache directory is writable."""
     with contextlib.suppress(OSError, RuntimeError):
         if max(file.stat().st_mtime_ns for file in files) + SETTLED < time.time_ns():
-            with atomic_write(_note(files), "w") as note:
-                note.write(_state(files))
+            write_content(_note(files), _state(files))
 
 
 def _note(files: Sequence[Path]) -> Path:

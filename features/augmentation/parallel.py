@@ -16,7 +16,7 @@ from readers.audio.audio_file import write_flac
 from readers.audio.header import read_audio_header
 from readers.common.arrays import Float32Array
 from readers.common.faults import os_reason
-from readers.common.files import atomic_write
+from readers.common.files import write_json
 from readers.common.jobs.runner import Runner, ShardLost, thread_runner
 from readers.common.jobs.worker import kept
 from readers.common.report import RunReport
@@ -107,8 +107,7 @@ def augment_recordings(
         for recording in recordings:
             for copy in plan:
                 _file(directory, copy, recording).unlink(missing_ok=True)
-        with atomic_write(directory / RECORD, "w") as file:
-            json.dump(record, file, indent=1)
+        write_json(directory / RECORD, record, indent=1)
     used = runner or thread_runner(workers)
     report = RunReport("copies")
     copies = []

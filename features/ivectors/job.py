@@ -9,10 +9,10 @@ from features.ivectors.extraction import Extracted, check_directories, extract_u
 from features.ivectors.model import IvectorModel
 from features.ivectors.options import IvectorExtractOptions, IvectorTrainOptions
 from features.ivectors.shards import Unit
-from features.ivectors.training import IvectorTraining, Training
+from features.ivectors.training import IvectorTraining
 from features.ivectors.units import read_units
 from readers.common.faults import one_line
-from readers.common.files import atomic_write, held_alone, require_writable
+from readers.common.files import held_alone, require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.config.feature_record import FeatureRecord
@@ -93,15 +93,8 @@ def train_ivectors(
                 "Gaussian, and better a hundred"
             )
 
-        def log_pass(trained: Training) -> None:
-            row = trained.history[-1]
-            log(
-                f"pass {row['pass']} of {len(training.schedule)}: {row['stage']}, {row['gaussians']} Gaussians, "
-                f"{row['log_likelihood_per_frame']:.4f} per frame"
-            )
-
         record = _record_of(training, options.features, note)
-        trained = training.train(state, log, log_pass, progress)
+        trained = training.train(state, log, lambda trained: log(training.last_pass(trained)), progress)
         training.model(trained, record).save(output)
         state.unlink()
     report.write(options.report_path)
@@ -201,8 +194,7 @@ def _begin_directory(out: Path, fingerprint: str) -> int:
     except (OSError, ValueError):
         is_current = False
     if not is_current:
-        with atomic_write(path, "w") as file:
-            file.write(f"{fingerprint}\n")
+        write_lines(path, [fingerprint])
     return path.stat().st_mtime_ns
 
 

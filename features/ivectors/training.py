@@ -85,6 +85,7 @@ class IvectorTraining(PassTraining[Training]):
     """
 
     state_format = FORMAT, VERSION
+    pass_kind = "stage"
 
     def __init__(self, units: Sequence[Unit], options: ExtractorOptions, runner: Runner, report: RunReport):
         self.options = options

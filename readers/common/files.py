@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import gzip
+import json
 import os
 import socket
 import sys
@@ -78,6 +80,22 @@ def write_lines(path: str | Path, lines: Iterable[object]) -> None:
     """Write a text file with one line per object, by `atomic_write`."""
     with atomic_write(path, "w") as file:
         file.writelines(f"{line}\n" for line in lines)
+
+
+def write_content(path: str | Path, content: str | bytes) -> None:
+    """Write a whole file, by `atomic_write`."""
+    with atomic_write(path) as file:
+        file.write(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+
+
+def write_compressed(path: str | Path, content: bytes) -> None:
+    """Write a whole file, by `atomic_write`, compressed if its name ends in .gz."""
+    write_content(path, gzip.compress(content, 6, mtime=0) if os.fspath(path).endswith(".gz") else content)
+
+
+def write_json(path: str | Path, content: object, **layout: Any) -> None:
+    """Write a value as JSON, by `atomic_write`; layout: keywords of `json.dumps`."""
+    write_content(path, json.dumps(content, **layout) + "\n")
 
 
 @contextlib.contextmanager

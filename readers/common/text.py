@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 from readers.common.audio_format import HEAD_SIZE, refuse_audio
 from readers.common.file_part import FilePart
-from readers.errors import ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE  # text of Excel and Praat
@@ -273,6 +273,19 @@ def parse_json(text: str) -> Any:
         return json.loads(text)
     except RecursionError as fault:
         raise ValueError("nested too deeply") from fault
+
+
+def parse_object(
+    text: str | bytes, where: object, expected: str = "a JSON object", error: type[ArgonautError] = FormatError
+) -> dict[str, Any]:
+    """Return the value of JSON text, an object; raises `error` that says where and what is expected for all else."""
+    try:
+        value = parse_json(text if isinstance(text, str) else text.decode())
+    except ValueError as fault:
+        raise error(f"{where}: {fault}; expected {expected}") from fault
+    if not isinstance(value, dict):
+        raise error(f"{where}: {text[:60]!r}; expected {expected}")
+    return value
 
 
 def is_number(token: str) -> bool:

@@ -8,16 +8,15 @@ The files DIR/*.fbank of `argonaut hcopy` are described by DIR/features.fbank.js
 The settings have HTK's names.  Those that are unknown, and those without effect on the kind, are absent.
 """
 
-import json
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from readers.common.files import write_json
 from readers.common.report import Figures
-from readers.common.text import parse_json
+from readers.common.text import parse_object
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
 
@@ -68,11 +67,8 @@ def read_side_file(path: str | Path) -> FeatureRecord:
         raw = file.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise FormatError(f"{path}: more than {MAX_BYTES} bytes; expected a record of features; {again}")
-    try:
-        data = parse_json(raw.decode())
-    except ValueError as fault:
-        raise FormatError(f"{path}: {fault}; expected a record of features in JSON; {again}") from fault
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    data = parse_object(raw, path, f"a record of features in JSON; {again}")
+    if data.get("format") != FORMAT:
         raise FormatError(f"{path}: no {FORMAT!r}; expected a record of features; {again}")
     try:
         return FeatureRecord.parse(data, str(path))
@@ -92,9 +88,7 @@ def write_side_file(path: str | Path, record: FeatureRecord) -> None:
     ------
     OSError
     """
-    with atomic_write(path, "w") as file:
-        json.dump({"format": FORMAT, **record.as_json()}, file, indent=1)
-        file.write("\n")
+    write_json(path, {"format": FORMAT, **record.as_json()}, indent=1)
 
 
 class SideFiles:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from readers.common.text import parse_json
-from readers.errors import FormatError
+from readers.common.text import parse_object
 
 
 def json_objects(lines: Iterable[str], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -14,10 +13,4 @@ def json_objects(lines: Iterable[str], path: Path) -> Iterator[tuple[str, dict[s
         where = f"{path}:{number}"
         if not line.strip():
             continue
-        try:
-            item = parse_json(line)
-        except ValueError as fault:
-            raise FormatError(f"{where}: {fault}; expected a JSON object") from fault
-        if not isinstance(item, dict):
-            raise FormatError(f"{where}: {line[:60]!r}; expected a JSON object")
-        yield where, item
+        yield where, parse_object(line, where)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.audio.parts import AudioPart, audio_part
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.common.report import RunReport
 from readers.common.text import canonical, is_count, is_number, read_lines, to_number
 from readers.corpora.corpus import AudioHeaders, usable_name
@@ -183,8 +183,7 @@ def _store(key: str, content: bytes, store: Path | None, where: str) -> Path:
     if store is None:
         raise FormatError(f"{where}: audio in an archive; expected audio files; argonaut import stores it in files")
     path = Path(os.path.abspath(store / f"{usable_name(key, where)}.wav"))  # noqa: PTH100
-    with atomic_write(path) as file:
-        file.write(content)
+    write_content(path, content)
     return path
 
 

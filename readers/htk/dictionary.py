@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.faults import OnFault, counted
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
 from readers.errors import FormatError
 
@@ -223,9 +223,7 @@ def write_dictionary(path: str | Path, pronunciations: Iterable[Pronunciation], 
     FormatError
         For an empty word or phone and for a probability outside (0, 1].
     """
-    with atomic_write(path, "w") as file:
-        for entry in pronunciations:
-            file.write(format_entry(entry, path, readable) + "\n")
+    write_lines(path, (format_entry(entry, path, readable) for entry in pronunciations))
 
 
 def format_entry(entry: Pronunciation, path: str | Path = "dictionary", readable: bool = False) -> str:

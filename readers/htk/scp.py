@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.faults import OnFault
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.names import key_of
 from readers.common.report import RunReport
 from readers.common.text import ParsedLines, quote_name, read_lines, read_text_bytes, split_fields
@@ -206,9 +206,7 @@ def write_scp(path: str | Path, entries: Iterable[ScpEntry]) -> None:
     FormatError
         For a name that would be read differently: empty, with a line break or, in a logical name, an equals sign.
     """
-    with atomic_write(path, "w") as file:
-        for entry in entries:
-            file.write(_format_entry(entry, path) + "\n")
+    write_lines(path, (_format_entry(entry, path) for entry in entries))
 
 
 def _format_entry(entry: ScpEntry, target: str | Path) -> str:
@@ -251,9 +249,7 @@ def _parse_pair(line: str, number: int, source: str) -> tuple[str, str]:
 
 def write_pairs(path: str | Path, pairs: Iterable[tuple[str | Path, str | Path]]) -> None:
     """Write an HCopy list, one `source target` pair per line, quoted where necessary."""
-    with atomic_write(path, "w") as file:
-        for source, target in pairs:
-            file.write(f"{quote_name(os.fspath(source))} {quote_name(os.fspath(target))}\n")
+    write_lines(path, (" ".join(quote_name(os.fspath(name)) for name in pair) for pair in pairs))
 
 
 def read_list(path: str | Path) -> list[str]:

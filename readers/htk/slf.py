@@ -7,7 +7,6 @@ An additional header field `quiet=:model,label,label:model,label:` lists the seg
 for each silence model.  Other readers ignore it, because the format permits user-defined names.
 """
 
-import gzip
 import math
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_compressed
 from readers.common.text import is_count, quote_name, read_lines, to_number, to_numbers, unescape
 from readers.errors import FormatError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
@@ -291,8 +290,7 @@ def write_slf(path: str | Path, lattice: Lattice, digits: int = 9) -> None:
         line = f"J={i} S={start} E={end} W={words[label]} v={variant} a={acoustic:.{digits}g} l={lm:.{digits}g}"
         lines.append(line + segments)
     data = ("\n".join(lines) + "\n").encode()
-    with atomic_write(path) as file:
-        file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    write_compressed(path, data)
 
 
 def _format_silence(models: Mapping[str, Sequence[str]]) -> str:

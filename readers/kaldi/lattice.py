@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.text import is_count, read_bytes, read_lines, to_numbers
 from readers.errors import FormatError, GraphError
 from readers.language.att import EPSILON
@@ -88,9 +88,10 @@ def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: f
         num_nodes += 1
     start, end, word, graph, acoustic, transitions = zip(*links) if links else [()] * 6
     runs = [[(str(number), len([*run]) * period, None) for number, run in groupby(row)] for row in transitions]
+    with np.errstate(over="ignore"):  # such costs are infinite
+        scores = -np.array([acoustic, graph], np.float32)
     lattice = Lattice.of_words(
-        *(np.full(num_nodes, np.nan), start, end, [names[number] for number in word]),
-        *(-np.array(acoustic, np.float32), -np.array(graph, np.float32)),
+        *(np.full(num_nodes, np.nan), start, end, [names[number] for number in word], *scores),
         segments=Segments.of_rows(runs),
         utterance=name,
         path=path,
@@ -187,7 +188,8 @@ def _binary_arcs(raw: bytes, position: int) -> tuple[list[Arc], int]:
             transition, word = take("ii")
             graph, acoustic, transitions = weight()
             transitions = (transition,) if transition and not is_compact else transitions
-            arcs.append(Arc(node, take("i")[0], word, graph, acoustic, transitions))
+            (end,) = take("I")  # a negative node is beyond the last one
+            arcs.append(Arc(node, end, word, graph, acoustic, transitions))
         arcs.append(final)
     return _checked(arcs), position
 
@@ -339,8 +341,7 @@ def write_word_table(path: str | Path, words: Mapping[str, int]) -> None:
     words : mapping of str to int
         Number of each word.
     """
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{word} {number}\n" for word, number in words.items())
+    write_lines(path, (f"{word} {number}" for word, number in words.items()))
 
 
 def read_word_table(path: str | Path) -> dict[str, int]:

@@ -4,15 +4,13 @@ An arc is `source target label [cost]`, a final state `state [cost]`; the source
 Costs are negative natural logs, 0 if not given.  Source: CNTK book 6.1.1; OpenFst's text format.
 """
 
-import gzip
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from readers.common.files import atomic_write
+from readers.common.files import write_compressed
 from readers.common.text import chunks, is_count, read_lines, to_number, to_numbers
 from readers.errors import FormatError, GraphError
 
@@ -294,5 +292,4 @@ def write_acceptor(path: str | Path, acceptor: Acceptor, digits: int = 9) -> Non
         finals.insert(0, finals.pop(int(position[0])))
         lines = finals[:1] + arcs + finals[1:]
     data = "".join(lines).encode()
-    with atomic_write(path) as file:
-        file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    write_compressed(path, data)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
@@ -110,10 +110,7 @@ def write_vocabulary(path: str | Path, words: Sequence[VocabularyWord]) -> None:
     ----------
     CNTK book 3.5.9.
     """
-    with atomic_write(path, "w") as file:
-        file.writelines(
-            f"     {k}\t     {word.count}\t{word.word}\t{word.word_class}\n" for k, word in enumerate(words)
-        )
+    write_lines(path, (f"     {k}\t     {word.count}\t{word.word}\t{word.word_class}" for k, word in enumerate(words)))
 
 
 def read_vocabulary(path: str | Path) -> list[VocabularyWord]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_content, write_lines
 from readers.common.report import Figures, rows_of
 from readers.common.text import is_number, read_lines, to_numbers
 from readers.errors import ConfigError, FormatError
@@ -54,9 +54,7 @@ Utterances = Mapping[str, Sequence[Word]]
 
 def write_ctm(path: str | Path, utterances: Utterances, channel: str = CHANNEL) -> None:
     """Write lines `utterance channel start duration word [confidence]`."""
-    with atomic_write(path, "w") as file:
-        for name, words in utterances.items():
-            file.writelines(f"{line}\n" for line in ctm_lines(name, words, channel))
+    write_lines(path, (line for name, words in utterances.items() for line in ctm_lines(name, words, channel)))
 
 
 def ctm_lines(name: str, words: Iterable[Word], channel: str = CHANNEL) -> Iterator[str]:
@@ -151,15 +149,16 @@ def word_objects(words: Iterable[Word]) -> list[dict[str, object]]:
     ]
 
 
+def sentence_object(words: Iterable[Word]) -> dict[str, object]:
+    """Return a sentence as an object of JSON: text and words."""
+    words = list(words)
+    return {"text": " ".join(word.text for word in words), "words": word_objects(words)}
+
+
 def write_json(path: str | Path, utterances: Utterances) -> None:
     """Write one object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
-    content = {
-        name: {"text": " ".join(word.text for word in words), "words": word_objects(words)}
-        for name, words in utterances.items()
-    }
-    with atomic_write(path, "w") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    content = {name: sentence_object(words) for name, words in utterances.items()}
+    write_content(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def write_textgrid(
@@ -212,8 +211,7 @@ def write_tiers(path: str | Path, tiers: Mapping[str, Sequence[Word]], duration:
                 f"        intervals [{number}]:\n            xmin = {_seconds(start)}\n            xmax = "
                 f'{_seconds(stop)}\n            text = "{_praat(text)}"\n'
             )
-    with atomic_write(path, "w") as file:
-        file.writelines(lines)
+    write_content(path, "".join(lines))
 
 
 def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, str]]:

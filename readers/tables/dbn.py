@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.common.report import Figures
 from readers.errors import FormatError
 
@@ -157,8 +157,7 @@ def write_dbn(path: str | Path, model: DbnModel) -> None:
         parts += [_text(layer.kind), _matrix("W", layer.weights.T), _matrix("a", layer.bias)]
         parts.append(_matrix("b", np.zeros((0, 0))))
     parts += [b"ENET", b"" if model.prior is None else _matrix("Pu", model.prior), b"EDBN"]
-    with atomic_write(path) as file:
-        file.writelines(parts)
+    write_content(path, b"".join(parts))
 
 
 def _text(text: str) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class PassTraining(ABC, Generic[State]):
     """
 
     state_format: ClassVar[tuple[str, int]]  # name and version of the file of the state
+    pass_kind: ClassVar[str]  # name in a row of the history of what kind of pass it was
     runner: Runner
     shards: Sequence[Any]
 
@@ -90,6 +91,14 @@ class PassTraining(ABC, Generic[State]):
     def inputs(self) -> dict[str, str]:
         """What the result depends on, as checksums by a name for messages."""
         return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in self.contents().items()}
+
+    def last_pass(self, training: State) -> str:
+        """What the last pass was, as a line of a log."""
+        row = training.history[-1]
+        value = row["log_likelihood_per_frame"]
+        likelihood = "" if value is None else f", {value:.4f} per frame"
+        number = f"pass {row['pass']} of {len(self.schedule)}"
+        return f"{number}: {row[self.pass_kind]}, {row['gaussians']} Gaussians{likelihood}"
 
     def store(self, training: State, path: Path) -> None:
         """Write the state of a training."""
@@ -174,7 +183,7 @@ class GaussianSums:
         """The sums that are arrays."""
         return self.occupancy, self.total, self.square
 
-    def add(self, other: "GaussianSums") -> None:
+    def add(self, other: Self) -> None:
         """Add the sums of other frames."""
         for sums, more in zip(self.arrays(), other.arrays()):
             sums += more

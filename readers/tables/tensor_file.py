@@ -7,21 +7,22 @@ files.  Pickle is never used.
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from readers.common.file_part import FilePart
-from readers.common.files import atomic_write
-from readers.common.text import parse_json
+from readers.common.file_part import FilePart, part_of
+from readers.common.files import write_content
+from readers.common.text import parse_json, parse_object
 from readers.errors import ModelError
 
 METADATA_KEY = "argonaut"
 TRANSPOSED = "transposed"  # metadata entry
 MAX_HEADER = 100_000_000  # bytes; limit of the format
-NUMPY_TYPES = {"F32": "<f4", "F64": "<f8"}
-TENSOR_TYPES = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
+NUMPY_TYPES = {
+    **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"},
+    **{"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1"},
+}
 MOST_DIMENSIONS = 8
 
 
@@ -41,43 +42,82 @@ def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> by
 
 def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
     """Write named arrays and a JSON object to a safetensors file, atomically."""
-    with atomic_write(path) as file:
-        file.write(tensor_bytes(tensors, metadata))
+    write_content(path, tensor_bytes(tensors, metadata))
+
+
+class StoredTensor(NamedTuple):
+    """Type, shape and place of a tensor among the data of a safetensors file."""
+
+    kind: str
+    shape: tuple[int, ...]
+    first: int
+    last: int
+
+
+def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], dict[str, str], int]:
+    """Return the tensors of a safetensors file, the texts of its metadata, and where the data begin.
+
+    Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
+    """
+    part = part_of(path)
+    with part.path.open("rb") as file:
+        if not part.path.is_file():
+            raise ModelError(f"{path}: a device or a pipe; expected a file, which is a model or checkpoint of Argonaut")
+        file.seek(part.offset)
+        size = int.from_bytes(file.read(8), "little")
+        begin = 8 + size
+        try:
+            if not 8 < begin <= min(part.size, MAX_HEADER):
+                raise ValueError(f"header of {size} bytes")
+            header = parse_json(file.read(size).decode())
+            texts = dict(header.pop("__metadata__", None) or {})
+            if not all(isinstance(text, str) for text in texts.values()):
+                raise ValueError("metadata that are no text")
+            tensors = {name: _stored(**entry) for name, entry in sorted(header.items())}
+            end = max((tensor.last for tensor in tensors.values()), default=0)
+            if end != part.size - begin:
+                raise ValueError(f"{part.size - begin} bytes of tensors instead of {end}")
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise ModelError(
+                f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
+            ) from error
+    return tensors, texts, begin
+
+
+def _stored(dtype: str, shape: list[int], data_offsets: list[int]) -> StoredTensor:
+    """Raise ValueError, TypeError or KeyError for a tensor that cannot be."""
+    first, last = data_offsets
+    if any(type(number) is not int or number < 0 for number in (*shape, first, last)) or first > last:
+        raise ValueError(f"tensor of shape {shape} at {first} to {last}")
+    if dtype in NUMPY_TYPES and math.prod(shape) * np.dtype(NUMPY_TYPES[dtype]).itemsize != last - first:
+        raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
+    return StoredTensor(str(dtype), tuple(shape), first, last)
 
 
 def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the arrays, matrices in Fortran order, and the JSON object of a file that `save_tensors` wrote.
 
-    Of a FilePart, only arrays of float32 and float64 are read.
+    Those of a FilePart are mapped into memory.
 
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
-    if isinstance(path, FilePart):
-        stored, text = _part_tensors(path)
-        return _fortran(stored, _parse_metadata(text, path))
-    return _fortran(*_open_tensors(path))
-
-
-def _open_tensors(path: str | Path, with_arrays: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays as stored, if they are wanted, and the metadata; raises as load_tensors."""
-    from safetensors import SafetensorError, safe_open
-
-    with Path(path).open("rb"):
-        pass  # raises OSError with the path, which the library's error lacks
-    if not Path(path).is_file():
-        raise ModelError(f"{path}: a device or a pipe; expected a file, which is a model or checkpoint of Argonaut")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(METADATA_KEY)
-            if text is None:
-                raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
-            names = file.keys() if with_arrays else ()
-            stored = {name: _tensor(file, name, path) for name in names}
-    except SafetensorError as error:
-        raise ModelError(
-            f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
-        ) from error
-    return stored, _parse_metadata(text, path)
+    tensors, texts, begin = read_header(path)
+    metadata = _parse_metadata(texts, path)
+    data = part_of(path).map("c")[begin:]  # kernels are compiled for writable arrays
+    arrays: dict[str, np.ndarray] = {}
+    for name, (kind, shape, first, last) in tensors.items():
+        if kind not in NUMPY_TYPES or len(shape) > MOST_DIMENSIONS:
+            raise ModelError(
+                f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
+            )
+        try:
+            array = data[first:last].view(NUMPY_TYPES[kind]).reshape(shape)
+        except ValueError as fault:  # an empty array with an immense dimension
+            raise ModelError(f"{path}: tensor {name!r}: {fault}; expected a matrix of F32 or F64") from fault
+        array = array if isinstance(path, FilePart) else array.copy()
+        array = array.T if metadata.get(TRANSPOSED) else array  # without a copy
+        arrays[name] = np.asfortranarray(array) if array.ndim == 2 else array
+    return arrays, metadata
 
 
 def is_tensor_file(path: str | Path) -> bool:
@@ -92,65 +132,11 @@ def load_metadata(path: str | Path) -> dict[str, Any]:
 
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
-    return _open_tensors(path, with_arrays=False)[1]
+    return _parse_metadata(read_header(path)[1], path)
 
 
-def _fortran(stored: dict[str, np.ndarray], metadata: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the metadata and the tensors as stored, matrices turned if need be; transposed ones without a copy."""
-    if metadata.get(TRANSPOSED):
-        stored = {name: array.T for name, array in stored.items()}
-    return {name: np.asfortranarray(array) if array.ndim == 2 else array for name, array in stored.items()}, metadata
-
-
-def _part_tensors(part: FilePart) -> tuple[dict[str, np.ndarray], str]:
-    """Return the arrays and the text of the metadata of a safetensors file that is part of another file."""
-    raw = part.map("c")  # kernels are compiled for writable arrays
-    begin = 8 + int.from_bytes(raw[:8].tobytes(), "little")
-    try:
-        if not 8 < begin <= min(raw.size, MAX_HEADER):
-            raise ValueError(f"header of {begin - 8} bytes")
-        header = parse_json(raw[8:begin].tobytes().decode())
-        text = header.pop("__metadata__")[METADATA_KEY]
-        if not isinstance(text, str):
-            raise ValueError("metadata is no text")
-        tensors = {name: _part_tensor(raw[begin:], **entry) for name, entry in header.items()}
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ModelError(f"{part}: {error}; expected a model of Argonaut, a complete safetensors file") from error
-    return tensors, text
-
-
-def _part_tensor(data: npt.NDArray[np.uint8], dtype: str, shape: list[int], data_offsets: list[int]) -> np.ndarray:
-    """Return a tensor.  Raises ValueError, TypeError or KeyError for places outside of the data."""
-    first, last = data_offsets
-    kind = np.dtype(NUMPY_TYPES[dtype])
-    if min(shape, default=1) < 0 or not 0 <= first <= last <= data.size:
-        raise ValueError(f"tensor of shape {shape} at {first} to {last} of {data.size} bytes")
-    if math.prod(shape) * kind.itemsize != last - first:
-        raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
-    return data[first:last].view(kind).reshape(shape)
-
-
-def _parse_metadata(text: str, path: str | Path | FilePart) -> dict[str, Any]:
-    try:
-        metadata = parse_json(text)
-    except ValueError as error:
-        raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
-    if not isinstance(metadata, dict):
-        raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")
-    return metadata
-
-
-def _tensor(file: Any, name: str, path: str | Path) -> np.ndarray:
-    """Return a tensor.  Raises ModelError for types and shapes that NumPy does not have."""
-    view = file.get_slice(name)
-    kind = view.get_dtype()
-    shape = view.get_shape()
-    if kind not in TENSOR_TYPES or len(shape) > MOST_DIMENSIONS:
-        raise ModelError(
-            f"{path}: tensor {name!r} of type {kind}, {len(shape)} dimensions; expected a matrix of F32 or F64"
-        )
-    try:
-        tensor: np.ndarray = file.get_tensor(name)
-    except ValueError as fault:  # an empty array with an immense dimension
-        raise ModelError(f"{path}: tensor {name!r}: {fault}; expected a matrix of F32 or F64") from fault
-    return tensor
+def _parse_metadata(texts: dict[str, Any], path: str | Path | FilePart) -> dict[str, Any]:
+    text = texts.get(METADATA_KEY)
+    if not isinstance(text, str):
+        raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
+    return parse_object(text, f"{path}: metadata", error=ModelError)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.report import Figures
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError
@@ -84,8 +84,7 @@ def write_segments(path: str | Path, segments: Iterable[Segment]) -> None:
 
 def write_sentence(path: str | Path, sentence: Segment) -> None:
     """Write a .TXT file."""
-    with atomic_write(path, "w") as file:
-        file.write(f"{sentence.start} {sentence.end} {sentence.name}\n")
+    write_lines(path, [f"{sentence.start} {sentence.end} {sentence.name}"])
 
 
 def read_phone_map(path: str | Path, column: int = 2) -> dict[str, str | None]:

@@ -18,7 +18,7 @@ from typing import BinaryIO, ClassVar, Literal
 
 import numpy as np
 
-from readers.common.files import atomic_write, require_writable
+from readers.common.files import atomic_write, require_writable, write_lines
 from readers.config.config import Config
 from readers.config.options import Options, option
 from readers.errors import ConfigError, FormatError
@@ -163,8 +163,7 @@ def _writing(output: ArkOutput) -> Iterator[BinaryIO]:
     with atomic_write(output.ark) as file:
         yield file
     if output.scp is not None:
-        with atomic_write(output.scp, "w") as file:
-            file.writelines(f"{key} {output.ark.as_posix()}:{offset}\n" for key, offset in output.keys.items())
+        write_lines(output.scp, (f"{key} {output.ark.as_posix()}:{offset}" for key, offset in output.keys.items()))
 
 
 class Kaldi2Writer(KaldiWriter):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from decoder.graph.transitions import estimate_transitions
-from readers.common.files import atomic_write, write_lines
+from readers.common.files import write_content, write_lines
 from readers.common.text import read_bytes
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import FormatError
@@ -35,8 +35,7 @@ def warp_name(warp: float) -> str:
 
 
 def write_warped_config(base: Path, warp: float, path: Path) -> None:
-    with atomic_write(path, "w") as file:
-        file.write(base.read_text(encoding="utf-8") + ("" if warp == 1.0 else f"WARPFREQ = {warp}\n"))
+    write_content(path, base.read_text(encoding="utf-8") + ("" if warp == 1.0 else f"WARPFREQ = {warp}\n"))
 
 
 def write_states(given: Alignment, train: list[Utterance], dev: list[Utterance], labels: Path, power: float) -> None:
@@ -53,8 +52,7 @@ def write_states(given: Alignment, train: list[Utterance], dev: list[Utterance],
             f"{given.labels}: no {missing[0]} ({len(missing)} are missing); expected every training utterance"
         )
     states = read_state_list(given.states)
-    with atomic_write(labels / "states.list", "w") as file:
-        file.writelines(f"{state}\n" for state in states)
+    write_lines(labels / "states.list", states)
     plain = {
         utterance.name: [Label(label.start, label.end, label.name) for label in alignment[utterance.name]]
         for utterance in (*train, *dev)
@@ -75,8 +73,7 @@ def flatten(pair: tuple[float, float], power: float) -> tuple[float, float]:
 def write_pronunciations(given: Alignment, path: Path) -> None:
     """Write the dictionary in HTK's format; phones of Sphinx in lower case, as in the questions of trees."""
     if given.is_given:
-        with atomic_write(path) as file:
-            file.write(read_bytes(given.dictionary))
+        write_content(path, read_bytes(given.dictionary))
         return
     entries = read_any_dictionary(given.dictionary, "cmu")
     lower = [entry._replace(phones=tuple(phone.lower() for phone in entry.phones)) for entry in entries]
@@ -97,8 +94,7 @@ def write_words(utterances: Iterable[Spoken], path: Path) -> None:
 
 def write_text(utterances: list[Utterance], path: Path) -> None:
     """Write the transcripts with one sentence per line, to train a language model."""
-    with atomic_write(path, "w") as file:
-        file.writelines(" ".join(utterance.words) + "\n" for utterance in utterances)
+    write_lines(path, (" ".join(utterance.words) for utterance in utterances))
 
 
 def write_all_words(dictionary: Path, path: Path) -> None:

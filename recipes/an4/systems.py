@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from decoder.sequence_training import lattices
 from features import augmentation
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from recipes.an4.comparison import Comparison
 from recipes.an4.recipe import CONFIG
 from recipes.job import RecipeOptions
@@ -67,8 +67,7 @@ class Further(Tied):
         words = read_mlf(self.out / "labels" / "train.words.mlf")
         source = self.copies / "source"
         config = self.out / "config" / "plain.hcopy"
-        with atomic_write(source / "audio.scp", "w") as file:
-            file.writelines(f"{utterance.name}={utterance.audio}\n" for utterance in train)
+        write_lines(source / "audio.scp", (f"{utterance.name}={utterance.audio}" for utterance in train))
         write_mlf(source / "words.mlf", ((f"*/{utterance.name}.lab", words[utterance.name]) for utterance in train))
         options = augmentation.AugmentOptions(
             source=source, speeds=tuple(map(float, SPEEDS.split(","))), copies_only=True,

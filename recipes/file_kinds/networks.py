@@ -9,6 +9,7 @@ from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, FormatError
 from readers.language.vocabulary_record import parse_vocabularies
+from readers.tables.tensor_file import read_header
 
 # Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {
@@ -31,15 +32,9 @@ def safetensors_kind(path: str) -> str:
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter[str], dict[str, str]]:
     """Return (shape of every tensor, number of tensors of each type, metadata)."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-            shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
-            return shapes, Counter(str(part.get_dtype()) for part in parts.values()), file.metadata() or {}
-    except SafetensorError as fault:
-        raise FormatError(f"{path}: {fault}; expected a complete safetensors file") from fault
+    tensors, texts, _ = read_header(path)
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    return shapes, Counter(tensor.kind for tensor in tensors.values()), texts
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from acoustic.training.reporting.log import read_history
 from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.lm.evaluation import mix_logs, sentence_logs
 from decoder.lm.language_model import LanguageModel
-from readers.common.files import atomic_write
+from readers.common.files import write_json
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.language.arpa import read_arpa
@@ -52,9 +52,7 @@ class Perplexities:
         return next(measured for measured in self.models if measured.name == name)
 
     def write(self, path: Path) -> None:
-        with atomic_write(path, "w") as file:
-            json.dump(asdict(self), file, indent=1)
-            file.write("\n")
+        write_json(path, asdict(self), indent=1)
 
     @classmethod
     def read(cls, path: Path) -> "Perplexities":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from decoder import lm
 from decoder.lattices import jobs
-from readers.common.files import atomic_write
+from readers.common.files import write_json, write_lines
 from readers.config.options import option
 from readers.language.vocabulary import read_vocabulary
 from recipes.cli.console import progress_display
@@ -130,8 +130,7 @@ class Recipe:
     def write_word_list(self) -> None:
         """Write the vocabulary of the n-gram: that of the networks without sentence marks, which the n-gram adds."""
         words = [word.word for word in read_vocabulary(self.vocabulary) if word.word not in (MARK, UNKNOWN)]
-        with atomic_write(self.words / "words.list", "w") as file:
-            file.writelines(f"{word}\n" for word in words)
+        write_lines(self.words / "words.list", words)
 
     def estimate(self) -> int:
         vocabulary = self.words / "words.list"
@@ -202,8 +201,7 @@ class Recipe:
             call("lm", jobs.RescoreListsOptions(nbest=files["test"][0], network=network, lm=self.ngram, mlf=chosen))
             rates[f"{name} ({weight:g})"] = score_files(files["test"][1], chosen).word_error_rate
         rates["oracle"] = oracle_score(*files["test"]).word_error_rate
-        with atomic_write(self.rescored, "w") as file:
-            json.dump(rates, file, indent=1)
+        write_json(self.rescored, rates, indent=1)
 
     def result(self) -> RecipeResult:
         from recipes.language_model.results import Perplexities

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
 
@@ -58,5 +58,4 @@ def read_sentences(path: Path) -> list[str]:
 
 def _write(out: Path, parts: Mapping[str, Sequence[str]]) -> None:
     for name, sentences in parts.items():
-        with atomic_write(out / f"{name}.txt", "w") as file:
-            file.writelines(f"{sentence}\n" for sentence in sentences)
+        write_lines(out / f"{name}.txt", sentences)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoder import grammars, tying
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.config.options import option
 from recipes import job
 from recipes.an4.comparison import Comparison, count_lines
@@ -158,8 +158,7 @@ class Tied(Recipe):
         """Store a trained model as the one from which the training starts, unless there is one."""
         begin = self.model.with_name(f"{self.model.name}.0")
         if not begin.exists():
-            with atomic_write(begin, "wb") as file:
-                file.write(model.read_bytes())
+            write_content(begin, model.read_bytes())
 
     def train_tied(self) -> int:
         labels = self.label_training(self.labels)

@@ -1,13 +1,12 @@
 """Turns an imported corpus into what the stages read: sets, dictionary, transcripts, lists and configurations."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from readers.common.faults import counted
-from readers.common.files import atomic_write, write_lines
+from readers.common.files import write_json, write_lines
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_lines, read_text
 from readers.corpora.corpus import Corpus, Utterance
@@ -80,9 +79,7 @@ class Facts:
     frames: int
 
     def write(self, path: Path) -> None:
-        with atomic_write(path, "w") as file:
-            json.dump({"rate": self.rate, "frames": self.frames}, file)
-            file.write("\n")
+        write_json(path, {"rate": self.rate, "frames": self.frames})
 
     @classmethod
     def read(cls, path: Path) -> "Facts":

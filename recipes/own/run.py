@@ -30,7 +30,7 @@ from decoder import g2p, gaussians, grammars, graph, tying
 from decoder.g2p.import_job import ImportDictionary
 from features import augmentation
 from readers.common.environment import available_cores
-from readers.common.files import atomic_write
+from readers.common.files import write_content
 from readers.common.report import Log, silent
 from readers.common.text import read_bytes
 from recipes.cli.console import show_note
@@ -228,8 +228,7 @@ class Recipe:
     def lm(self) -> int:
         lost = 0
         if self.options.lm is not None:
-            with atomic_write(self.lm_file("given")) as file:
-                file.write(read_bytes(self.options.lm))
+            write_content(self.lm_file("given"), read_bytes(self.options.lm))
         folder = self.out / "lm"
         vocabulary = self.out / "lm" / "vocabulary"
         sources = {"tune-trained": folder / "train.txt", "trained": folder / "known.txt"}

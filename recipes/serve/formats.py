@@ -11,7 +11,7 @@ from typing import Any
 from decoder.grammars.slots import slot_objects
 from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
-from readers.results.timed_words import Word, cues, word_objects
+from readers.results.timed_words import Word, cues, sentence_object, word_objects
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -49,10 +49,7 @@ def verbose_content(
     if not granularities or "segment" in granularities:
         content["segments"] = segments(transcript.words)
     if alternatives:
-        content["alternatives"] = [
-            {"text": hypothesis.text, "words": word_objects(hypothesis.words)}
-            for hypothesis in transcript.hypotheses(alternatives)
-        ]
+        content["alternatives"] = [sentence_object(sentence.words) for sentence in transcript.hypotheses(alternatives)]
     if transcript.parse_slots is not None:
         content["slots"] = slot_objects(transcript.slots)
     if transcript.reason:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.tables.text_matrix import read_text_matrix
 
 LABELS = ("0", "1")
@@ -49,8 +49,7 @@ def grid_points() -> np.ndarray:
 def write_points(path: Path, points: np.ndarray, classes: np.ndarray | None = None) -> None:
     """Write one point per line, `x y` and, if there are classes, its label."""
     labels = [""] * len(points) if classes is None else [f" {LABELS[number]}" for number in classes]
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{x:.6f} {y:.6f}{label}\n" for (x, y), label in zip(points.tolist(), labels))
+    write_lines(path, (f"{x:.6f} {y:.6f}{label}" for (x, y), label in zip(points.tolist(), labels)))
 
 
 def read_points(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -65,5 +64,4 @@ def write_data(directory: Path, seed: int) -> None:
     for name, count in (("SimpleDataTrain", NUM_TRAIN), ("SimpleDataTest", NUM_TEST)):
         write_points(directory / f"{name}.txt", *make_points(count, rng))
     write_points(directory / "SimpleDataPlane.txt", grid_points())
-    with atomic_write(directory / "SimpleMapping.txt", "w") as file:
-        file.writelines(f"{label}\n" for label in LABELS)
+    write_lines(directory / "SimpleMapping.txt", LABELS)

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from readers.common.files import atomic_write
+from readers.common.files import write_content, write_json
 from readers.config.options import option
 from recipes.job import Figure, RecipeOptions, RecipeResult, overrides
 from recipes.stage_settings import cntk_settings
@@ -150,8 +150,7 @@ class Recipe:
             f1.append(self.score_of("dev", path).f1)
             print(f"epoch {epoch}: F1 {f1[-1]:.2f}%", flush=True)
         best = f1.index(max(f1)) + 1  # the first of several
-        with atomic_write(self.out / name / "epochs.json", "w") as file:
-            json.dump({"f1": f1, "best": best}, file)
+        write_json(self.out / name / "epochs.json", {"f1": f1, "best": best})
         return lost
 
     def chosen(self, name: str) -> dict[str, Any]:
@@ -167,8 +166,7 @@ class Recipe:
         from recipes.understanding.pictures import draw_confusions, draw_epochs
 
         score = self.score_of("test", self.tags(name))
-        with atomic_write(self.out / name / "test.score.txt", "w") as file:
-            file.write(score.report())
+        write_content(self.out / name / "test.score.txt", score.report())
         draw_epochs(self.history(name), self.chosen(name)["f1"], self.picture(name, "epochs"))
         draw_confusions(score.labels, self.picture(name, "confusions"))
 

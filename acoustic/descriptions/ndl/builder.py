@@ -10,7 +10,7 @@ from acoustic.descriptions.ndl.macros import MacroTable
 from acoustic.descriptions.ndl.parse import parse_ndl
 from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network.network import Network
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.config.config import Config
 from readers.config.options import check_keys, given, option
 from readers.errors import ConfigError
@@ -145,8 +145,7 @@ def build_ndl_network(
         base = Network(precision, device, seed + options.seed_offset)
     network = _evaluate(options, base, values=True).network
     if options.dump_path is not None:
-        with atomic_write(options.dump_path) as file:
-            file.write("".join(f"{line}\n" for line in network.describe()).encode())
+        write_lines(options.dump_path, network.describe())
     return network
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from acoustic.training.evaluation import EvaluationTotals, figures_text
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.report import Figures
 from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
@@ -80,8 +80,7 @@ def truncate_history(path: str | Path, epoch: int) -> None:
 
 
 def _write_rows(path: str | Path, rows: Iterable[dict[str, Any]]) -> None:
-    with atomic_write(path, "w") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+    write_lines(path, map(json.dumps, rows))
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from readers.common.files import atomic_write, held, holder
+from readers.common.files import atomic_write, held, holder, write_content
 from readers.errors import ModelError
 from readers.tables.tensor_file import load_tensors, save_tensors
 
@@ -211,8 +211,7 @@ class TrainingFiles:
 
     def save_description(self, text: str) -> None:
         """Write the text of the configuration beside the final model."""
-        with atomic_write(f"{self.model_path}.config", "w") as file:
-            file.write(text)
+        write_content(f"{self.model_path}.config", text)
 
     def save_initial(self, network: Network) -> None:
         """Write the model of epoch 0, before the training."""

@@ -88,15 +88,10 @@ def train_fmllr(
     with held_alone(out / "fmllr.lock", out):
         training = AdaptationTraining(utterances, states, silent_numbers, settings, runner or thread_runner(1), report)
 
-        def log_pass(adaptation: Adaptation) -> None:
-            row = adaptation.history[-1]
-            value = row["log_likelihood_per_frame"]
-            likelihood = "" if value is None else f", {value:.4f} per frame"
-            counts = f"pass {row['pass']} of {len(training.schedule)}: {row['kind']}, {row['gaussians']} Gaussians"
-            log(counts + likelihood)
-
         try:
-            adaptation = training.train(out / MODEL, log, log_pass, progress)
+            adaptation = training.train(
+                out / MODEL, log, lambda adaptation: log(training.last_pass(adaptation)), progress
+            )
         except ShapeError as fault:
             raise ShapeError(f"{options.features}: {fault}") from fault
         write_lines(out / PASSES, map(json.dumps, adaptation.history))

@@ -61,6 +61,7 @@ class AdaptationTraining(PassTraining[Adaptation]):
     """
 
     state_format = FORMAT, VERSION
+    pass_kind = "kind"
 
     def __init__(
         self,
@@ -196,14 +197,12 @@ class AdaptationTraining(PassTraining[Adaptation]):
             "speakers": len(training.transforms),
         }
 
-    def used_shards(self, training: Adaptation) -> list[AlignedShard]:
+    def used_shards(self, training: Adaptation) -> Sequence[AlignedShard]:
         """The shards without the utterances that could not be used."""
         failed = {name for name, _ in training.history[0]["failures"]}
-        return (
-            list(aligned_shards(utterance for utterance in self.utterances if utterance.name not in failed))
-            if failed
-            else self.shards
-        )
+        if not failed:
+            return self.shards
+        return list(aligned_shards(utterance for utterance in self.utterances if utterance.name not in failed))
 
     def contents(self) -> dict[str, Any]:
         """What the result depends on."""

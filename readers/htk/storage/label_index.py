@@ -9,7 +9,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -255,11 +255,11 @@ class LabelIndex:
     ----------
     parse : callable
         parse(lines, first, last, file, on_fault, number of lines before them) returns the labels on lines[first:last].
-    others : collection of str
+    others : container of str
         Keys of entries that are not in the index.
     """
 
-    def __init__(self, parse: ParseLabels, others: Collection[str]):
+    def __init__(self, parse: ParseLabels, others: Container[str]):
         self._parse = parse
         self._others = others
         self._texts: list[tuple[LabelText, bool]] = []  # with whether faults are ignored

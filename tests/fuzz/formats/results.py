@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from decoder.lattices.links import weigh
 from decoder.lattices.openfst import lattice_acceptor, write_binary
 from decoder.recognizer.jobs.decoding.transcripts import read_transcripts
 from decoder.scoring.error_counts import score
@@ -14,7 +15,7 @@ from decoder.scoring.words import read_words
 from readers.errors import ArgonautError
 from readers.htk.scp import ScpEntry
 from readers.htk.slf import read_slf
-from readers.kaldi.lattice import word_table, write_kaldi_lattices
+from readers.kaldi.lattice import read_kaldi_lattices, word_table, write_kaldi_lattices
 from readers.results import timed_words
 from readers.results.indexed_archive import ArchiveWriter, IndexedArchive
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
@@ -64,6 +65,15 @@ def of_lattice(convert: Callable):
 
 def kaldi_lattice(path, found) -> None:
     write_kaldi_lattices(path, [("u1", found), ("u2", found)], word_table(found.word))
+
+
+def binary_kaldi_lattice(path, found) -> None:
+    write_kaldi_lattices(path, [("u1", found), ("u2", found)], word_table(found.word), binary=True)
+
+
+def read_lattices(path) -> None:
+    for _, found in read_kaldi_lattices(path, {f"w{number}": number for number in range(1, 99)}):
+        weigh(found)
 
 
 def openfst(path, found) -> None:
@@ -153,6 +163,7 @@ FORMATS = (
     Format("consensus networks", text(SLOTS), info),
     Format("confusions", text("5\ta\tb\n2\tc\t***\n"), info),
     Format("kaldi lattices", of_lattice(kaldi_lattice), info),
+    Format("kaldi lattices in binary form", of_lattice(binary_kaldi_lattice), read_lattices, binary=True),
     Format("openfst binary", of_lattice(openfst), info, binary=True),
     Format("indexed archive", written(records), archived, binary=True),
     Format("picture", picture, info, binary=True),

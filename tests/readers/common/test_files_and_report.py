@@ -1,6 +1,7 @@
 """Writing whole files or none, and the account of what a run lost."""
 
 import errno
+import gzip
 import os
 import socket
 import subprocess
@@ -9,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from readers.common.files import atomic_write, held, holder, require_writable
+from readers.common.files import (
+    atomic_write,
+    held,
+    holder,
+    require_writable,
+    write_compressed,
+    write_content,
+    write_json,
+    write_lines,
+)
 from readers.common.report import RunReport
 
 
@@ -30,6 +40,27 @@ def test_atomic_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         raise RuntimeError
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_whole_files(tmp_path):
+    write_content(tmp_path / "text", "é\n\udcff")  # a byte of a file name that is not UTF-8
+    write_content(tmp_path / "bytes", b"\0\r\n")
+    write_lines(tmp_path / "lines", ["a", 1])
+    write_json(tmp_path / "value", {"é": [1]}, ensure_ascii=False)
+    contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert contents == {
+        "text": b"\xc3\xa9\n\xff",
+        "bytes": b"\0\r\n",
+        "lines": b"a\n1\n",
+        "value": b'{"\xc3\xa9": [1]}\n',
+    }
+
+
+def test_a_name_says_whether_a_file_is_compressed(tmp_path):
+    for name in ("plain", "packed.gz"):
+        write_compressed(tmp_path / name, b"content")
+    assert (tmp_path / "plain").read_bytes() == b"content"
+    assert gzip.decompress((tmp_path / "packed.gz").read_bytes()) == b"content"
 
 
 def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):

@@ -12,6 +12,7 @@ from readers.common.text import (
     escape,
     is_count,
     is_number,
+    parse_object,
     quote_name,
     read_bytes,
     read_lines,
@@ -19,7 +20,7 @@ from readers.common.text import (
     split_fields,
     unescape,
 )
-from readers.errors import ConfigError, FormatError
+from readers.errors import ConfigError, FormatError, ModelError
 
 
 def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
@@ -164,3 +165,23 @@ def test_key_of(name, key):
 
 def test_cut_extension_takes_only_the_last():
     assert cut_extension("a.b.c") == "a.b"
+
+
+def test_an_object_is_read():
+    assert parse_object('{"a": [1]}', "here") == parse_object(b'{"a": [1]}', "here") == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", r"here: '\[1\]'; expected a JSON object"),
+        ("{", "here: .*line 1 column 2.*; expected a JSON object"),
+        (b"\xff", "here: .*can't decode byte 0xff.*; expected a JSON object"),
+        ("[" * 100_000, "here: nested too deeply; expected a JSON object"),
+    ],
+)
+def test_what_is_no_object_is_said(text, message):
+    with pytest.raises(FormatError, match=message):
+        parse_object(text, "here")
+    with pytest.raises(ModelError, match="; expected a model"):
+        parse_object(text, "here", "a model", ModelError)

@@ -10,7 +10,7 @@ import pytest
 from decoder.graph.compiled_graph import precompile
 from decoder.graph.graph_file import save_graph
 from readers.audio.audio_file import write_sphere
-from readers.errors import FormatError
+from readers.errors import FormatError, ModelError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.slf import write_slf
 from readers.kaldi.ark import write_matrix
@@ -275,7 +275,7 @@ def test_a_model_cut_short(tmp_path):
 
     save_file({"W": np.zeros((30, 4), np.float32)}, tmp_path / "m")
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-8])
-    with pytest.raises(FormatError, match=r"m: .*; expected a complete safetensors file"):
+    with pytest.raises(ModelError, match=r"m: .*, a complete safetensors file"):
         describe_file(str(tmp_path / "m"))
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:20])  # not even its description is there
     with pytest.raises(FormatError, match=r"m: truncated, 20 bytes; expected a safetensors file of more than"):

@@ -1,7 +1,6 @@
 """Writes aligned recordings as TextGrids, CTM, JSON, CSV and MLF."""
 
 import csv
-import json
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
@@ -14,7 +13,7 @@ from decoder.recognizer.jobs.alignment.results import (
     DoubtfulStretch,
     doubtful_stretches,
 )
-from readers.common.files import atomic_write, write_lines
+from readers.common.files import atomic_write, write_json, write_lines
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import Word, ctm_lines, write_tiers
@@ -52,9 +51,7 @@ def write_recording(
         if form == "textgrid":
             write_tiers(path, tiers_of(result, doubtful if doubtful_tier else None), result.seconds)
         else:
-            with atomic_write(path, "w") as file:
-                json.dump(as_json(result, doubtful), file, ensure_ascii=False, indent=1)
-                file.write("\n")
+            write_json(path, as_json(result, doubtful), ensure_ascii=False, indent=1)
 
 
 def write_together(

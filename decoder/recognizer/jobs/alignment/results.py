@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decoder.recognizer.jobs.alignment.recordings import Recording
-from readers.common.files import atomic_write
+from readers.common.files import write_json
 from readers.results.timed_words import Word
 
 KEPT = ".results"  # folder of the output directory
@@ -139,8 +139,7 @@ class KeptResults:
     def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object]) -> None:
         """Keep the results of a recording; shown: the options of its files by format."""
         content = {"inputs": self.digest(recording), "shown": shown, "recording": _fields(result)}
-        with atomic_write(self._path(recording.name), "w") as file:
-            json.dump(content, file, ensure_ascii=False)
+        write_json(self._path(recording.name), content, ensure_ascii=False)
 
     def _path(self, name: str) -> Path:
         return self.directory / f"{name}.json"

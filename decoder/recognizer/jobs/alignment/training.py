@@ -14,7 +14,7 @@ from decoder.gaussians.job import flat_start
 from decoder.gaussians.options import FlatStartOptions, FlatStartSettings, SpokenDictionary
 from features.copying.files import own_runner
 from features.copying.job import HcopyOptions, hcopy
-from readers.common.files import atomic_write, write_lines
+from readers.common.files import write_json, write_lines
 from readers.common.jobs.runner import thread_runner
 from readers.common.report import Log, Progress, RunReport
 from readers.common.text import parse_json, read_text
@@ -128,8 +128,7 @@ class Training:
             if report and report.exit_status > 1:
                 first = f"{report.lost[0][0]}: {report.lost[0][2]}"
                 raise ConfigError(f"training: {name}: none of {len(report.lost)} {report.what} could be done; {first}")
-            with atomic_write(marks[name], "w") as file:
-                json.dump({"stage": name, "settings": settings}, file)
+            write_json(marks[name], {"stage": name, "settings": settings})
             losses = f", {report.summary()}" if report and report.lost else ""
             log(f"{title}: {time.monotonic() - started:.1f} s{losses}")
         return self.models

@@ -21,7 +21,7 @@ from readers.common.environment import (
 )
 from readers.common.faults import one_line
 from readers.common.file_part import FilePart
-from readers.common.files import atomic_write, require_writable
+from readers.common.files import require_writable, write_lines
 from readers.common.jobs.stop_signals import interrupts_noted
 from readers.common.names import apart_by_extension, repeated
 from readers.common.report import Log, Progress, RunReport, silent
@@ -318,7 +318,7 @@ class _Run:
         else:
             self.report.done()
         if self.output.lattice_prefix:
-            self.lattices.append(f"{number}\t{entry.key}\n")
+            self.lattices.append(f"{number}\t{entry.key}")
 
     def close(self) -> DecodeResult:
         """Write words, index and report.
@@ -331,8 +331,7 @@ class _Run:
             self.words_files = write_words(self.output.words, self.words, self.phones, self.durations)
         if self.lattices:
             assert self.output.index_path is not None
-            with atomic_write(self.output.index_path, "w") as file:
-                file.writelines(self.lattices)
+            write_lines(self.output.index_path, self.lattices)
         if self.num_ended < len(self.entries):
             raise KeyboardInterrupt(self._cut_short())
         if remark := weight_remark(self.fit, self.pipeline.acweight):

@@ -1,5 +1,6 @@
 """The operations of a program: printed, run one after the other, compared with NumPy, and node by node."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,9 @@ from acoustic.network.network import Network
 from acoustic.nodes.products import Times
 from acoustic.runtime import blas
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.operations import Pass
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Momentum
 from acoustic.training.update import Updater
-from readers.common.environment import one_blas_thread
 from readers.errors import ModelError
 from tests.acoustic.engine.test_options import SYSTEMS, trained
 
@@ -97,20 +96,14 @@ def test_a_program_is_a_list_of_operations(monkeypatch):
 
 
 @in_tables
-@pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_operations_one_after_the_other_give_the_bits_of_tables(system, threads, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    _, expected = trained(system, EngineOptions())
-
-    def run(self):
-        with one_blas_thread:
-            for operation in self:
-                operation.run()
-
-    monkeypatch.setattr(Pass, "run", run)
-    for name, value in trained(system, EngineOptions())[1].items():
-        np.testing.assert_array_equal(value, expected[name])
+def test_the_operations_of_loops_are_among_those_of_the_program(monkeypatch, capsys):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    engine, _ = trained("lstm", EngineOptions.from_text("trace"))
+    kernels = {operation.kernel for operation in engine.program}
+    assert {"loop.prepare", "panels", "matmul", "all_steps", "all_steps_back", "momentum"} < kernels
+    text = capsys.readouterr().err
+    assert "all_steps              values constants defaults usable before\n" in text
+    assert re.search(r"momentum +dL1\.(\w+)\.R -> L1\.\1\.R velocity", text)
 
 
 @in_tables

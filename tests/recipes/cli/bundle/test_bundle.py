@@ -224,9 +224,9 @@ def test_other_files_are_no_bundles(own, tmp_path, small_system):
     ("header", "message"),
     [
         ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 16]}}, "tensor of shape \\[2\\] in 16 bytes"),
-        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [8, 24]}}, "at 8 to 24 of 16 bytes"),
+        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [8, 24]}}, "16 bytes of tensors instead of 24"),
         ({"a": {"dtype": "F32", "shape": [-2, -2], "data_offsets": [0, 16]}}, "shape \\[-2, -2\\]"),
-        ({"a": {"dtype": "I8", "shape": [16], "data_offsets": [0, 16]}}, "I8"),
+        ({"a": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}}, "of type BF16"),
         ({"a": {"shape": [4]}}, "missing"),
         ({"a": 1}, "mapping"),
     ],
