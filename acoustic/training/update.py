@@ -75,6 +75,10 @@ class Updater(GradientSink):
         self.scalars: dict[str, float] = {}
         self._kernels = rule_kernels(network.backend)
         self._by_norm = options.clipping_threshold < math.inf and not options.clip_by_truncation
+        # Some columns of a parameter can be updated without the others; those whose gradient is zero may stay.
+        self.takes_parts = not self._by_norm and self.rule.by_parts
+        decays = options.l1_weight or options.l2_weight or options.noise_deviation
+        self.takes_touched = self.rule.by_columns and not decays
         self._rate = self._momentum = 0.0
         self._num_frames = 0
         self._seed: Sequence[int] = ()
@@ -156,12 +160,6 @@ class Updater(GradientSink):
             if norm > limit:
                 gradient *= limit / norm
 
-    @property
-    def takes_touched(self) -> bool:
-        """Whether columns whose gradient is zero may stay as they are."""
-        options = self.options
-        return self.rule.by_columns and not (options.l1_weight or options.l2_weight or options.noise_deviation)
-
     def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
         """Update the columns (n,), in ascending order; fill(part) computes the gradient of columns[part].
 
@@ -193,11 +191,6 @@ class Updater(GradientSink):
             return None
         multipliers = [node.settings["learningRateMultiplier"] for node in self._learnable]
         return self, self._rate, self._momentum, self._num_frames, tuple(multipliers)
-
-    @property
-    def takes_parts(self) -> bool:
-        """Whether some columns of a parameter can be updated without the others."""
-        return not self._by_norm and self.rule.by_parts
 
     def part(self, node: Node, gradient: Any, columns: slice) -> None:
         """Update some columns of a parameter from their gradient."""

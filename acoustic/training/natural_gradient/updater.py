@@ -24,6 +24,8 @@ class NaturalGradientUpdater(Updater):
 
     def __init__(self, network: Network, options: TrainingOptions) -> None:
         super().__init__(network, options)
+        self.takes_parts = False
+        self.takes_touched = not options.l2_weight
         backend = network.backend
         self._plans = find_layers(network)
         self.layers = {
@@ -72,12 +74,6 @@ class NaturalGradientUpdater(Updater):
 
     def _scaled_rate(self, step: Step, gradient: Any) -> float:
         return step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
-
-    takes_parts = False
-
-    @property
-    def takes_touched(self) -> bool:
-        return not self.options.l2_weight
 
     def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
         step = self._step_of(node)
