@@ -157,7 +157,7 @@ class BoundLoop:
             self._begin(inputs, number, fill, resolve)
             if number < len(self.split.parts):
                 arrays = self._constants, self._defaults, self._usable, self.split.before
-                step.of(self.split.parts[number]).forward(self.values, *arrays)
+                step.of(self.split.parts[number]).all_steps(self.values, *arrays)
             begin.append(fill.operations)
             steps.append(step.operations)
 
@@ -242,7 +242,7 @@ class BoundLoop:
             steps, outside, parameters = (emitter.apart() for _ in phases)
             if number < len(self.split.parts):
                 part = steps.of(self.split.parts[number])
-                part.backward(received, self.gradients, self.values, self._constants, self._usable)
+                part.all_steps_back(received, self.gradients, self.values, self._constants, self._usable)
             # A parameter changes as soon as its gradient is complete: all threads must have read it.
             operand_jobs, parameter_jobs = self._products_outside(inputs, self.split.sums, grads.through(None))
             for job in operand_jobs:

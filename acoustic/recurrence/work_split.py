@@ -52,9 +52,10 @@ class Part:
         part.calls = calls
         return part
 
-    def forward(self, values: Any, *arrays: np.ndarray) -> None:
-        """Compute all steps; arrays: constants, defaults, usable and before of step_kernels.py."""
-        constants, defaults, usable, before = arrays
+    def all_steps(
+        self, values: Any, constants: np.ndarray, defaults: np.ndarray, usable: np.ndarray, before: np.ndarray
+    ) -> None:
+        """Compute all steps; see step_kernels.py for the arrays."""
         table = self._ahead
         products = self._products(self._ahead, self.factors[0])
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
@@ -63,9 +64,10 @@ class Part:
         steps = tables, defaults, usable, before, self.place
         self.calls.call(loop_forward, _functions(), values.T, constants, *steps)
 
-    def backward(self, received: frozenset[int], gradients: Any, values: Any, *arrays: np.ndarray) -> None:
-        """Go back through all steps; received: nodes with a gradient from outside; arrays: constants, usable."""
-        constants, usable = arrays
+    def all_steps_back(
+        self, received: frozenset[int], gradients: Any, values: Any, constants: np.ndarray, usable: np.ndarray
+    ) -> None:
+        """Go back through all steps; received: nodes with a gradient from outside."""
         if received not in self._back:
             zeroed = self.tables.zeroed(sorted(self._sources - received))
             self._back[received] = self.tables.backward(self._sources | received), zeroed

@@ -273,7 +273,8 @@ class _Group:
     def run(self) -> None:
         if self.count == 1:
             for phase in self.phases:
-                _run_list(phase, 0)
+                for segment in phase[0]:
+                    segment.run()
         elif not self._in_tables:
             self.team.run_phases([partial(_run_list, phase) for phase in self.phases], self.count)
         else:

@@ -43,8 +43,8 @@ class Rows:
         call = product_call(a, b, out, scale, keep)
         if call is None:
             raise NotInTable("product")
-        for k, matrix in enumerate((a, b, out)):
-            self._place(matrix, 6 + 3 * k)
+        for position, matrix in zip((6, 9, 12), (a, b, out)):
+            self.places.append((len(self.rows), position + 1, matrix, call[1][position]))
         self.rows.append(call)
 
     def meet(self, flags: np.ndarray, worker: int, count: int) -> None:
@@ -98,6 +98,7 @@ def table_of(name: str, words: Sequence[int]) -> np.ndarray:
     return table
 
 
+@cache
 def _function(name: str) -> int:
     from acoustic.runtime import call_registry  # numba: only a job that computes loads it
 

@@ -137,15 +137,15 @@ class BackwardLister:
             work["work"] = program.matrix(work_of(node.name), place) if WORK in reads else None
         rows = [program.layout.shapes[name].rows for name in names]
         scratch = program.scratch(worker)
-        into = GradientTargets(program.backend, targets, fresh, scratch, share, rows, routes=routes)
+        grads = GradientTargets(program.backend, targets, fresh, scratch, share, rows, routes=routes)
         if isinstance(node, Loop) and node.compiled is not None:
             outputs = [one.node for one in self.plans if isinstance(one.node, LoopOutput)]
             received = frozenset(output.position for output in outputs if output.operands[0] is node)
-            return program.loop_backward(node, received, into, reads)
+            return program.loop_backward(node, received, grads, reads)
         resolve = program.operands(node, place, reads)
 
         def call(run: Run, inputs: Mapping[str, Any]) -> None:
-            node.backward(run, own, resolve(inputs), value, into.through(run.kernels), **work)
+            node.backward(run, own, resolve(inputs), value, grads.through(run.kernels), **work)
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())

@@ -28,7 +28,7 @@ def text_of(arrays: "Program", listed: Pass, title: str) -> str:
     shared, the number of its slab; then what a worker computes: its share of the frames, or of the columns.
     """
     count = sum(len(phase[0]) for phase in listed.phases)
-    lines = [f"{title}, {arrays.columns} frames, {len(arrays.workers)} threads: {count} operations"]
+    lines = [f"{title}, {arrays.columns} frames, {max(map(len, listed.phases))} threads: {count} operations"]
     number, names, shares = 0, _Names(arrays, title), ["frames", "columns"]
     for k, phase in enumerate(listed.phases):
         if k:
@@ -126,7 +126,7 @@ def _lies_in(array: Any, memory: Any) -> bool:
 def _named(operation: Operation) -> list[tuple[str, Any]]:
     """The arguments of an operation with the names of the kernel's parameters."""
     method = getattr(operation.owner, operation.kernel, None)
-    names = list(inspect.signature(method).parameters) if method is not None else []
+    names = list(inspect.signature(method or operation.make).parameters)[method is None :]
     names += [str(k) for k in range(len(names), len(operation.arguments))]
     return list(zip(names, operation.arguments))
 

@@ -174,13 +174,13 @@ class Program(BoundArrays):
         operands, whole = self.operands(node, self.whole, reads), self.whole
         stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
         present = lambda: (operands(whole.inputs), node.sequences(whole.run))  # noqa: E731
-        return operands(stand_ins), self.emitter("loop"), present
+        return operands(stand_ins), self.emitter(node.name), present
 
-    def loop_backward(self, node: Loop, received: frozenset[int], into: GradientTargets, reads: Any) -> Operations:
+    def loop_backward(self, node: Loop, received: frozenset[int], grads: GradientTargets, reads: Any) -> Operations:
         """The operations that compute the gradients of a compiled loop."""
         inputs, emitter, present = self._for_loop(node, reads)
         bound = self._bound_loops[node.name]
-        return bound.list_backward(inputs, received, into, emitter, self.feed.kernels, present)
+        return bound.list_backward(inputs, received, grads, emitter, self.feed.kernels, present)
 
     def forward(self, is_changed: bool) -> None:
         """Compute all values; is_changed: whether those may differ that depend on no input."""

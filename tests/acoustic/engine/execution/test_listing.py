@@ -1,5 +1,6 @@
 """The operations of a program: printed, run one after the other, compared with NumPy, and node by node."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,17 @@ def test_a_program_is_a_list_of_operations(monkeypatch):
             operation.run()
     engine.forward()
     assert float(engine.value("ce")[0, 0]) < before
+
+
+@in_tables
+def test_the_operations_of_loops_are_among_those_of_the_program(monkeypatch, capsys):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    engine, _ = trained("lstm", EngineOptions.from_text("trace"))
+    kernels = {operation.kernel for operation in engine.program}
+    assert {"loop.prepare", "panels", "matmul", "all_steps", "all_steps_back", "momentum"} < kernels
+    text = capsys.readouterr().err
+    assert "all_steps              values constants defaults usable before\n" in text
+    assert re.search(r"momentum +dL1\.(\w+)\.R -> L1\.\1\.R velocity", text)
 
 
 @in_tables
