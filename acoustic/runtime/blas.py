@@ -56,7 +56,9 @@ def single_product() -> Callable[..., bool] | None:
         return partial(_by_library, gemm)
     from acoustic.runtime import gemm_calls
 
-    address, wide = general_function()
+    general = general_function()
+    assert general is not None  # of the same library
+    address, wide = general
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
@@ -101,7 +103,7 @@ def mkl_sgemm() -> Callable[..., None] | None:
     return None if library is None else _declared(library.cblas_sgemm, ctypes.c_int, ctypes.c_float)
 
 
-def _single_gemm() -> Callable[..., None] | None:
+def _single_gemm() -> Any:
     """cblas_sgemm of MKL, or of the library behind numpy."""
     return mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
 
@@ -126,23 +128,24 @@ def eigen_function() -> int | None:
 
 def address_of(function: Any) -> int:
     """The address of a function of a library."""
-    return ctypes.cast(function, ctypes.c_void_p).value
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | None:
+def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[Any, ...] | None:
     """The arguments of `general_function` for a product: address, width and, for each matrix, the result of `storage`.
 
     None for matrices that it does not support.
     """
     function = general_function()
     places = [_storage(matrix, np.dtype(np.float32)) for matrix in (a, b, out)]
-    if function is None or None in places or places[2][0] != PLAIN:
+    out_place = places[2]
+    if function is None or None in places or out_place is None or out_place[0] != PLAIN:
         return None
     return (*function, *places)
 
 
 @cache
-def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
+def _numpys_gemm(dtype: np.dtype) -> Any:
     """cblas_sgemm or cblas_dgemm of numpy's BLAS, which can scale products as np.dot cannot; None if unknown."""
     kinds = {np.dtype(np.float32): ("s", ctypes.c_float), np.dtype(np.float64): ("d", ctypes.c_double)}
     if dtype not in kinds:
@@ -153,7 +156,7 @@ def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
     return _declared(getattr(library, found[0][0]), found[0][1], real) if found else None
 
 
-def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:
+def _declared(gemm: Any, number: Any, real: Any) -> Any:
     """A cblas function with its argument types declared; number: the type of dimensions."""
     pointer, choice = ctypes.c_void_p, ctypes.c_int
     gemm.argtypes = [choice] * 3 + [number] * 3 + [real, pointer, number, pointer, number, real, pointer, number]

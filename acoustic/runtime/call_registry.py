@@ -22,7 +22,7 @@ Registered = TypeVar("Registered", bound=Callable[[Array], Any])
 
 SIGNATURE = types.void(types.CPointer(types.int64))
 LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # fast-math flags; without nnan and ninf, so that divergence shows
-FUNCTIONS: dict[str, Callable[[Array], Any]] = {}
+FUNCTIONS: dict[str, Any] = {}
 _compiled: dict[str, Any] = {}
 _compiling = threading.Lock()
 

@@ -4,6 +4,8 @@ Through ctypes such a call takes 10 us and more, most of them to find the addres
 interpreter lock held. A training step makes a dozen calls in every thread.
 """
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -17,7 +19,7 @@ storage = njit(cache=True, nogil=True, inline="always")(memory.storage)
 
 
 @intrinsic
-def sgemm(typing_context, function, size, a, b, c, factors):
+def sgemm(typing_context: Any, function: Any, size: Any, a: Any, b: Any, c: Any, factors: Any) -> Any:
     """c = scale a b + keep c by cblas_sgemm, column-major.
 
     All arguments are tuples. function: address, and whether dimensions have 64 bits; size: m, n, k; a, b, c: PLAIN or
@@ -26,14 +28,14 @@ def sgemm(typing_context, function, size, a, b, c, factors):
     pair, triple = types.UniTuple(types.int64, 2), types.UniTuple(types.int64, 3)
     signature = types.void(pair, triple, triple, triple, triple, types.UniTuple(types.float32, 2))
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         long, choice, real = ir.IntType(64), ir.IntType(32), ir.FloatType()
         (address, wide), (m, n, k), a, b, c, (scale, keep) = (
             [builder.extract_value(one, index) for index in range(len(kind))]
             for one, kind in zip(arguments, signature.args)
         )
 
-        def call(size):
+        def call(size: Any) -> None:
             kinds = [choice] * 3 + [size] * 3 + [real, long, size, long, size, real, long, size]
             kind = ir.FunctionType(ir.VoidType(), kinds)
             given = [ir.Constant(choice, COLUMN_MAJOR), a[0], b[0], m, n, k, scale, *a[1:], *b[1:], keep, *c[1:]]

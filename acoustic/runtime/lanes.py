@@ -116,32 +116,32 @@ def _multiply(typing: Any, a: Any, b: Any) -> Any:
 
 
 @overload(load)
-def _overload_load(matrix, row):
+def _overload_load(matrix: Any, row: Any) -> Any:
     return (lambda matrix, row: _load(matrix, row)) if _is_matrix(matrix) else None
 
 
 @overload(store)
-def _overload_store(matrix, row, lanes):
+def _overload_store(matrix: Any, row: Any, lanes: Any) -> Any:
     if _is_matrix(matrix) and lanes == LanesType(matrix.dtype):
         return lambda matrix, row, lanes: _store(matrix, row, lanes)
     return None
 
 
 @overload(spread)
-def _overload_spread(number):
+def _overload_spread(number: Any) -> Any:
     return (lambda number: _spread(number)) if isinstance(number, types.Float) else None
 
 
 @overload(double)
-def _overload_double(lanes):
+def _overload_double(lanes: Any) -> Any:
     return (lambda lanes: _double(lanes)) if isinstance(lanes, LanesType) else None
 
 
 @overload(operator.add)
-def _overload_add(a, b):
+def _overload_add(a: Any, b: Any) -> Any:
     return (lambda a, b: _add(a, b)) if isinstance(a, LanesType) and a == b else None
 
 
 @overload(operator.mul)
-def _overload_multiply(a, b):
+def _overload_multiply(a: Any, b: Any) -> Any:
     return (lambda a, b: _multiply(a, b)) if isinstance(a, LanesType) and a == b else None

@@ -29,7 +29,7 @@ def _aligned(make: Callable[..., np.ndarray], size: int, dtype: Any) -> np.ndarr
     return memory[start : start + num_bytes].view(dtype)
 
 
-def storage(shape: tuple[int, int], strides: tuple[int, int], size: int) -> tuple[int, int]:
+def storage(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> tuple[int, int]:
     """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a matrix, or zeros; strides in bytes."""
     (rows, cols), (down, across) = shape, strides
     if (down == size or rows == 1) and (cols == 1 or (across >= size * rows and across % size == 0)):

@@ -1,5 +1,7 @@
 """Arrays at addresses, for compiled code that receives the addresses of its matrices as numbers."""
 
+from typing import Any
+
 from llvmlite import ir
 from numba import carray, float32, float64, int64, types
 from numba.core import cgutils
@@ -10,10 +12,10 @@ from readers.common.kernels import njit
 
 
 @intrinsic
-def pointer(typing_context, address):
+def pointer(typing_context: Any, address: Any) -> Any:
     """A pointer to an address."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), codegen
@@ -42,11 +44,11 @@ def whole_numbers(address: int, size: int) -> Array:
 
 
 @intrinsic
-def call_with_pointers(typing_context, function, places):
+def call_with_pointers(typing_context: Any, function: Any, places: Any) -> Any:
     """Call the function at an address, which returns nothing, with the addresses of a tuple."""
     count = len(places)
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = ir.IntType(64)
         kind = ir.FunctionType(ir.VoidType(), [place] * count)
         given = [builder.extract_value(arguments[1], k) for k in range(count)]

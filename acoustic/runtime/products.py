@@ -47,7 +47,8 @@ def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep
     def make() -> list[np.ndarray] | None:
         shares = [team.share(worker, out.shape[1]) for worker in range(team.size)] if is_compiled() else []
         calls = [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
-        return [table_of(*call) for call in calls] if calls and None not in calls else None
+        tables = [table_of(*call) for call in calls if call is not None]
+        return tables if tables and len(tables) == len(calls) else None
 
     # Making tables takes half as long as a product of a minibatch.
     places = [(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in (a, b, out)]

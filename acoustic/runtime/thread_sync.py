@@ -13,6 +13,7 @@ Of thread w, at `slot(w)`, each in cache lines of its own:
 """
 
 import time
+from typing import Any
 
 from llvmlite import ir
 from numba import config, types
@@ -20,6 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from acoustic.runtime.call_table import play_at
+from readers.common.arrays import Array
 from readers.common.kernels import njit
 
 FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache lines
@@ -31,16 +33,16 @@ LEFT = 2  # column of the tables of `hand_out`
 PATIENCE = 2_000  # reads of a flag, about 5 us, before other threads may run
 
 
-def _element(context, builder, signature, arguments):
+def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
 
 
 @intrinsic
-def load(typing_context, flags, index):
+def load(typing_context: Any, flags: Any, index: Any) -> Any:
     """flags[index], read from memory each time: the compiler would move a plain read out of a loop."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _element(context, builder, signature, arguments)
         return builder.load_atomic(place, ordering="acquire", align=8)
 
@@ -48,10 +50,10 @@ def load(typing_context, flags, index):
 
 
 @intrinsic
-def store(typing_context, flags, index, value):
+def store(typing_context: Any, flags: Any, index: Any, value: Any) -> Any:
     """flags[index] = value, visible after all earlier writes."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _element(context, builder, signature, arguments)
         builder.store_atomic(arguments[2], place, ordering="release", align=8)
         return context.get_dummy_value()
@@ -60,10 +62,10 @@ def store(typing_context, flags, index, value):
 
 
 @intrinsic
-def exchange(typing_context, flags, index, value):
+def exchange(typing_context: Any, flags: Any, index: Any, value: Any) -> Any:
     """flags[index] = value; returns the old value. All threads see such exchanges in the same order."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _element(context, builder, signature, arguments)
         return builder.atomic_rmw("xchg", place, arguments[2], "seq_cst")
 
@@ -71,10 +73,10 @@ def exchange(typing_context, flags, index, value):
 
 
 @intrinsic
-def call_plain(typing_context, address):
+def call_plain(typing_context: Any, address: Any) -> Any:
     """Call the function without arguments at an address."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(32), [])
         builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [])
         return context.get_dummy_value()
@@ -83,10 +85,10 @@ def call_plain(typing_context, address):
 
 
 @intrinsic
-def read_clock(typing_context, address):
+def read_clock(typing_context: Any, address: Any) -> Any:
     """Nanoseconds since 1970 by the function timespec_get at an address."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word, number = ir.IntType(64), ir.IntType(32)
         time = cgutils.alloca_once(builder, word, 2)
         kind = ir.FunctionType(number, [word.as_pointer(), number])
@@ -101,20 +103,20 @@ def read_clock(typing_context, address):
 
 if config.DISABLE_JIT:  # the interpreter lock then keeps the order of accesses
 
-    def load(flags, index):
+    def load(flags: Array, index: int) -> int:
         return flags[index]
 
-    def store(flags, index, value):
+    def store(flags: Array, index: int, value: int) -> None:
         flags[index] = value
 
-    def exchange(flags, index, value):
+    def exchange(flags: Array, index: int, value: int) -> int:
         before, flags[index] = flags[index], value
         return before
 
-    def call_plain(address):
+    def call_plain(address: int) -> None:
         time.sleep(0)
 
-    def read_clock(address):
+    def read_clock(address: int) -> int:
         return time.time_ns()
 
 
@@ -122,12 +124,12 @@ compiled = njit(cache=True, nogil=True)
 
 
 @compiled
-def slot(worker):
+def slot(worker: int) -> int:
     return FLAGS + SLOT * worker
 
 
 @compiled
-def wait_for(flags, index, number, worker):
+def wait_for(flags: Array, index: int, number: int, worker: int) -> None:
     """Return when flags[index] is at least `number`, or a thread has failed; long waits of `worker` are noted."""
     looks = 0
     while load(flags, index) < number and looks < PATIENCE:
@@ -143,7 +145,7 @@ def wait_for(flags, index, number, worker):
 
 
 @compiled
-def look(flags, index, number, limit):
+def look(flags: Array, index: int, number: int, limit: int) -> None:
     """Return when flags[index] is at least `number`, or after reading it `limit` times."""
     looks = 0
     while load(flags, index) < number and looks < limit:
@@ -151,7 +153,7 @@ def look(flags, index, number, limit):
 
 
 @compiled
-def begin(flags, size):
+def begin(flags: Array, size: int) -> None:
     """Clear failures, meetings and waits; no thread may have work."""
     flags[FAILED] = 0
     for worker in range(size):
@@ -159,7 +161,7 @@ def begin(flags, size):
 
 
 @compiled
-def meet(flags, worker, count):
+def meet(flags: Array, worker: int, count: int) -> None:
     """Wait until each of `count` threads has reached as many meetings as this one."""
     mine = slot(worker) + MET
     number = flags[mine] + 1
@@ -169,7 +171,7 @@ def meet(flags, worker, count):
 
 
 @compiled
-def give(flags, worker, address, rows):
+def give(flags: Array, worker: int, address: int, rows: int) -> bool:
     """Give a thread a table of calls or, without rows, work in Python; return whether it must be woken."""
     place = slot(worker)
     flags[place + WORK], flags[place + WORK + 1] = address, rows
@@ -178,7 +180,7 @@ def give(flags, worker, address, rows):
 
 
 @compiled
-def serve(flags, worker, ticket, limit):
+def serve(flags: Array, worker: int, ticket: int, limit: int) -> tuple[int, bool]:
     """Make calls until there is work in Python, or no work after reading the flag `limit` times.
 
     Returns the last ticket, and whether to sleep.
@@ -202,7 +204,7 @@ def serve(flags, worker, ticket, limit):
 
 
 @compiled
-def hand_out(flags, size, tables):
+def hand_out(flags: Array, size: int, tables: Array) -> bool:
     """Give each thread of a team except the caller its table; return whether a thread must be woken.
 
     tables (threads, 3): address, rows, and LEFT, which is written here: whether the thread must be woken or, for the
@@ -219,7 +221,7 @@ def hand_out(flags, size, tables):
 
 
 @compiled
-def finish(flags, tables):
+def finish(flags: Array, tables: Array) -> None:
     """Make the caller's calls, and wait for those of the other threads."""
     tables[0, LEFT] = 0
     play_at(tables[0, 0], tables[0, 1])
@@ -229,7 +231,7 @@ def finish(flags, tables):
 
 
 @compiled
-def play_all(flags, size, tables):
+def play_all(flags: Array, size: int, tables: Array) -> None:
     """Hand out and, if no thread must be woken first, finish."""
     if not hand_out(flags, size, tables):
         finish(flags, tables)

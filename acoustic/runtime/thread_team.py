@@ -55,7 +55,7 @@ class ThreadTeam:
         self._busy = threading.Lock()
         self._holder: int | None = None  # the thread that has reserved the others
         self._running = False
-        self._work: Callable[[int], None] | None = None
+        self._work: Callable[[int], None] = _nothing
         self._errors: list[BaseException] = []
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
@@ -154,7 +154,7 @@ class ThreadTeam:
     def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """The address and number of rows of each table, and room for thread_sync.LEFT."""
 
-        def make() -> tuple[tuple, np.ndarray]:  # with the tables, so that their ids stay theirs
+        def make() -> tuple[tuple[np.ndarray, ...], np.ndarray]:  # with the tables, so that their ids stay theirs
             return tuple(tables), np.array([(table.ctypes.data, len(table), 0) for table in tables], np.int64)
 
         return self.known(("places", *map(id, tables)), make)[1]
@@ -235,7 +235,7 @@ class ThreadTeam:
             except BaseException as error:  # an interrupt: the other threads are still working
                 self._fail(error)
                 again = True
-        self._work = None
+        self._work = _nothing
         if self._errors:
             raise self._errors[0]
         self._waited += time.perf_counter_ns() - end
@@ -277,7 +277,7 @@ class ThreadTeam:
             arguments = (worker, self.flags, self._given, self._done)
             threading.Thread(target=self._serve, args=arguments, name=f"argonaut-{worker}", daemon=True).start()
 
-    def _serve(self, worker: int, flags: np.ndarray, given: list, done: list) -> None:
+    def _serve(self, worker: int, flags: np.ndarray, given: list[Any], done: list[Any]) -> None:
         from acoustic.runtime.thread_sync import DONE, serve, slot
 
         mine, ticket = slot(worker) + DONE, 0
@@ -293,6 +293,10 @@ class ThreadTeam:
             flags[mine] = ticket
             if done[worker].locked():  # not after an interrupt: see _wait
                 done[worker].release()
+
+
+def _nothing(worker: int) -> None:
+    """What is done where there is no work."""
 
 
 def _compile(flags: np.ndarray) -> None:
@@ -325,7 +329,7 @@ def _looks() -> int:
 def _yield_address() -> int:
     """The address of the system call that lets other threads run; 0 if there is none."""
     name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-    library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
+    library = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0
 
 
