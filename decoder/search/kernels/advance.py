@@ -57,18 +57,21 @@ def cheapest_step(graph: SearchGraph, settings: Settings, token: np.void, scores
     Terms are added in the same order as in `process_emitting`, so that the successor itself meets the bound exactly.
     """
     num_positions = graph.positions.shape[0]
-    place, cost, ahead = token["key"] >> 32, token["cost"], token["ahead"]
+    place = token["key"] >> 32
+    cost = token["cost"]
+    ahead = token["ahead"]
     least = np.inf
     if place < num_positions:
         position = graph.positions[place]
         least = cost + position["self_cost"] - settings.acweight * scores[position["row"]] + ahead
-        first, end = position["first_arc"], position["end_arc"]
+        first = position["first_arc"]
+        end = position["end_arc"]
         cost += position["forward_cost"]
     else:
         first = graph.states[place - num_positions]["first_arc"]
         end = graph.states[place - num_positions + 1]["first_arc"]
-    for a in range(first, end):
-        arc = graph.arcs[a]
+    for number in range(first, end):
+        arc = graph.arcs[number]
         if arc["word_set"] < 0:
             least = min(least, cost + arc["cost"] - settings.acweight * scores[arc["row"]] + ahead)
     return least
@@ -80,57 +83,69 @@ def process_emitting(
     lm: SearchLM,
     settings: Settings,
     scores: Float32Array,
-    waiting: OldTokens,
-    into: TokenTable,
+    old_tokens: OldTokens,
+    new_tokens: TokenTable,
     beam: Beam,
     trace: Trace,
     cache: Records,
 ) -> tuple[Integer, Integer, Beam, Integer]:
     """Advance tokens of the last frame over the emitting arcs of this one (Kaldi's ProcessEmitting).
 
-    scores (K,) f4: this frame's log-likelihoods; waiting: OldTokens; into: TokenTable; beam: Beam of the new tokens so
-    far.  There must be room for waiting.end steps.  Stops before a token whose successors may not fit there.
+    scores (K,) f4: this frame's log-likelihoods; beam: Beam of the new tokens so far.  There must be room for
+    old_tokens.end steps.  Stops before a token whose successors may not fit into new_tokens.
     Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
-    old, begin, num_old, cutoff, frame = waiting
-    new, count, table, stamp = into
+    old, begin, num_old, cutoff, frame = old_tokens
+    new, count, table, stamp = new_tokens
     best, best_cost, bound = beam
-    num_positions, room = graph.positions.shape[0], new.shape[0]
-    positions, arcs = graph.positions, graph.arcs
+    positions = graph.positions
+    arcs = graph.arcs
+    num_positions = positions.shape[0]
     for i in range(begin, num_old):
         token = old[np.uint64(i)]
-        cost, slack, ahead = token["cost"], token["slack"], token["ahead"]
+        cost = token["cost"]
+        slack = token["slack"]
+        ahead = token["ahead"]
         if not cost + ahead - slack <= cutoff:
             continue
-        key, step = token["key"], np.int64(token["step"])
-        place, history = key >> 32, key & LOW_32
+        key = token["key"]
+        step = np.int64(token["step"])
+        place = key >> 32
+        history = key & LOW_32
         slack *= settings.slack_decay
         if place < num_positions:
-            first, end = positions[np.uint64(place)]["first_arc"], positions[np.uint64(place)]["end_arc"]
+            first = positions[np.uint64(place)]["first_arc"]
+            end = positions[np.uint64(place)]["end_arc"]
         else:
             first = graph.states[place - num_positions]["first_arc"]
             end = graph.states[place - num_positions + 1]["first_arc"]
-        if count + end - first + 1 > room:
+        # All successors have room or none is made: the caller grows the table and resumes at this token.
+        if count + end - first + 1 > new.shape[0]:
             return i, count, Beam(best, best_cost, bound), count + end - first + 1
         if place < num_positions:
             position = positions[np.uint64(place)]
             if step < 0:
+                # Only now, since most tokens that enter a position are pruned before they leave it.
                 step = add_step(trace, ~step, place, frame - 1)
             stay = cost + position["self_cost"] - settings.acweight * scores[np.uint64(position["row"])]
             if stay + ahead - slack <= bound:
                 index = find(table, stamp, new, key)
                 if index < 0:
                     add(table, stamp, new, count, ~index, key, ahead)
-                    index, count = count, count + 1
+                    index = count
+                    count += 1
                     set_token(new, index, stay, slack, step)
                 elif stay < new[np.uint64(index)]["cost"]:
                     set_token(new, index, stay, slack, step)
+                # The bound only falls, and began at the best old token's own successors: of the tokens that are let in,
+                # 2 % turn out to lie outside the final beam, and those are pruned when they advance.
                 if stay + ahead < best_cost:
-                    best, best_cost = index, stay + ahead
+                    best = index
+                    best_cost = stay + ahead
                     bound = min(bound, best_cost + settings.beam)
             cost += position["forward_cost"]
-        for a in range(np.int64(first), np.int64(end)):
-            arc = arcs[np.uint64(a)]
+        for number in range(np.int64(first), np.int64(end)):
+            arc = arcs[np.uint64(number)]
             go = cost + arc["cost"] - settings.acweight * scores[np.uint64(arc["row"])]
             new_set = arc["word_set"] >= 0
             # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it: a cheap first test.
@@ -146,12 +161,14 @@ def process_emitting(
             index = find(table, stamp, new, key)
             if index < 0:
                 add(table, stamp, new, count, ~index, key, new_ahead)
-                index, count = count, count + 1
+                index = count
+                count += 1
             elif not go < new[np.uint64(index)]["cost"]:
                 continue
             set_token(new, index, go, slack, ~step)
             if go + new_ahead < best_cost:
-                best, best_cost = index, go + new_ahead
+                best = index
+                best_cost = go + new_ahead
                 bound = min(bound, best_cost + settings.beam)
     return num_old, count, Beam(best, best_cost, bound), 0
 
@@ -164,18 +181,18 @@ def process_word_arcs(
     frame: Integer,
     cutoffs: Cutoffs,
     span: Span,
-    into: TokenTable,
+    new_tokens: TokenTable,
     trace: Trace,
     cache: Records,
 ) -> tuple[Integer, Integer, Integer]:
     """Advance the tokens of a Span over junctions and word arcs, after `frame` (Kaldi's ProcessNonemitting).
 
-    cutoffs: Cutoffs; into: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
+    new_tokens: those of the span, to which the new ones are added.  Levels are advanced in rising order, so that
     a token's cost is final before it goes on.  Stops before a token whose successors may not fit.
     Returns (first token not advanced, number of tokens, number of tokens, steps and arrivals to make room for).
     """
     level, begin, end = span
-    tokens, count, table, stamp = into
+    tokens, count, table, stamp = new_tokens
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count, room_for_pairs(lm.second))
     for i in range(begin, end):
@@ -183,7 +200,8 @@ def process_word_arcs(
         state, cost = leave_place(graph, token, level, cutoffs.position)
         if state < 0:
             continue
-        first, stop = graph.states[state]["first_word"], graph.states[state + 1]["first_word"]
+        first = graph.states[state]["first_word"]
+        stop = graph.states[state + 1]["first_word"]
         # Room for all successors is claimed before the first is made: the caller grows the tables and resumes at this
         # token, and one left between two arcs would make its first successors twice.
         room -= stop - first + 3
@@ -202,15 +220,15 @@ def process_word_arcs(
                 key = (graph.positions.shape[0] + state) << 32 | history
                 index = find(table, stamp, tokens, key)
                 arrival = Arrival(cost, origin.slack, step, np.int64(NODE_LABEL), origin.frame, 0.0, 0.0)
-                into = TokenTable(tokens, count, table, stamp)
-                count = arrive(settings, into, trace, key, index, origin.ahead, arrival)
+                new_tokens = TokenTable(tokens, count, table, stamp)
+                count = arrive(settings, new_tokens, trace, key, index, origin.ahead, arrival)
             continue
         for arc in range(first, stop):
-            into = TokenTable(tokens, count, table, stamp)
-            count = cross_word_arc(graph, lm, settings, cutoffs.word, origin, arc, into, trace, cache)
+            new_tokens = TokenTable(tokens, count, table, stamp)
+            count = cross_word_arc(graph, lm, settings, cutoffs.word, origin, arc, new_tokens, trace, cache)
         if level >= 0 and settings.new_sentence < np.inf and graph.states[state]["final_cost"] < np.inf:
-            into = TokenTable(tokens, count, table, stamp)
-            count = begin_sentence(graph, lm, settings, frame, cutoffs.word, token, into, trace)
+            new_tokens = TokenTable(tokens, count, table, stamp)
+            count = begin_sentence(graph, lm, settings, frame, cutoffs.word, token, new_tokens, trace)
     return end, count, 0
 
 
@@ -220,7 +238,8 @@ def leave_place(graph: SearchGraph, token: np.void, level: Integer, cutoff: floa
 
     Tokens on positions are of level -1, and leave them within the cutoff.
     """
-    place, cost = token["key"] >> 32, token["cost"]
+    place = token["key"] >> 32
+    cost = token["cost"]
     if level < 0:
         position = graph.positions[place]
         if not position["crosses"] or not cost + token["ahead"] - token["slack"] <= cutoff:
@@ -238,13 +257,15 @@ def cross_word_arc(
     cutoff: float,
     origin: Origin,
     arc: Integer,
-    into: TokenTable,
+    new_tokens: TokenTable,
     trace: Trace,
     cache: Records,
 ) -> Integer:
     """Let a token cross a word arc of the graph, if it stays within the cutoff; returns the number of tokens."""
     word = graph.words[arc]
-    cost, slack, ahead = origin.cost, origin.slack, origin.ahead
+    cost = origin.cost
+    slack = origin.slack
+    ahead = origin.ahead
     second_cost, second_state = second_step(lm.second, origin.second_state, arc)
     # What the arc adds to cost - slack at least, after any history of n-grams: saves half of their look-ups.
     least = word["bound"]
@@ -253,29 +274,29 @@ def cross_word_arc(
     elif settings.looks_ahead:
         least = max(least, ahead)
     if cost - slack + least > cutoff:
-        return into.count
+        return new_tokens.count
     ln_p, lm_state = ngram_step(lm.ngrams, settings.lm_end, origin.lm_state, np.int64(word["lm"]))
     if not ln_p > -np.inf:
-        return into.count
+        return new_tokens.count
     unpaid = -settings.lm_scale * ln_p - word["paid"] + second_cost
     after = cost + (word["cost"] + unpaid)
     # Slack absorbs what the look-ahead had not covered, so that a rare word gets time to prove itself.
     slack += max(0.0, after - cost - ahead if settings.looks_ahead else unpaid)
     if after - slack > cutoff:
-        return into.count
+        return new_tokens.count
     history = history_of(lm.second, lm_state, second_state)
     target = np.int64(word["target"])
     key = (graph.positions.shape[0] + target) << 32 | history
-    index = find(into.table, into.stamp, into.tokens, key)
+    index = find(new_tokens.table, new_tokens.stamp, new_tokens.tokens, key)
     if index >= 0:
-        ahead = into.tokens[index]["ahead"]
+        ahead = new_tokens.tokens[index]["ahead"]
     elif settings.looks_ahead:
         word_set = np.int64(graph.ahead.state_set[target])
         ahead = cached_cost_ahead(graph.ahead, lm, settings.lm_scale, cache, history, word_set)
     if after + ahead - slack > cutoff:
-        return into.count
+        return new_tokens.count
     arrival = Arrival(after, slack, origin.step, -2 - arc, origin.frame, ln_p, second_cost)
-    return arrive(settings, into, trace, key, index, ahead, arrival)
+    return arrive(settings, new_tokens, trace, key, index, ahead, arrival)
 
 
 @njit(**UNCOUNTED)
@@ -286,7 +307,7 @@ def begin_sentence(
     frame: Integer,
     cutoff: float,
     token: np.void,
-    into: TokenTable,
+    new_tokens: TokenTable,
     trace: Trace,
 ) -> Integer:
     """Let a token in a final state begin a new sentence, in the start state; returns the number of tokens.
@@ -294,24 +315,25 @@ def begin_sentence(
     There must be room for a token, a step and an arrival.
     """
     num_positions = graph.positions.shape[0]
-    state, history = (token["key"] >> 32) - num_positions, token["key"] & LOW_32
+    state = (token["key"] >> 32) - num_positions
+    history = token["key"] & LOW_32
     more, ln_p, second_cost = ending_cost(graph, lm, settings, state, history)
     more += settings.new_sentence
     after = token["cost"] + more
     slack = token["slack"] + max(0.0, more - token["ahead"])
     if not after - slack <= cutoff:
-        return into.count
+        return new_tokens.count
     key = (num_positions + settings.start) << 32 | settings.lm_start
     label = np.int64(-2 - graph.words.shape[0])
     arrival = Arrival(after, slack, np.int64(token["step"]), label, frame + 1, ln_p, second_cost)
-    index = find(into.table, into.stamp, into.tokens, key)
-    return arrive(settings, into, trace, key, index, np.float32(0.0), arrival)
+    index = find(new_tokens.table, new_tokens.stamp, new_tokens.tokens, key)
+    return arrive(settings, new_tokens, trace, key, index, np.float32(0.0), arrival)
 
 
 @njit(**UNCOUNTED, forceinline=True)
 def arrive(
     settings: Settings,
-    into: TokenTable,
+    new_tokens: TokenTable,
     trace: Trace,
     key: Integer,
     index: Integer,
@@ -322,7 +344,7 @@ def arrive(
 
     index: of the token there, or ~slot of `find`.
     """
-    tokens, count, table, stamp = into
+    tokens, count, table, stamp = new_tokens
     cost, slack, step, label, frame, ln_p, second_cost = arrival
     is_new = index < 0
     if is_new:
@@ -337,7 +359,8 @@ def arrive(
         if better or cost <= tokens[index]["cost"] + settings.lattice_beam:
             add_arrival(trace, reached, step, label, cost, ln_p, second_cost)
         if better:
-            trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
+            trace.steps[reached]["previous"] = step
+            trace.steps[reached]["label"] = label
     elif better and label != NODE_LABEL:  # without a lattice, junctions need no back pointer
         reached = add_step(trace, step, label, frame)
     if better:
