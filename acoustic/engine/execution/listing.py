@@ -116,7 +116,7 @@ class _Names:
     def _gradient(self, name: str) -> Any:
         arrays = self.arrays
         if name == arrays.criterion:
-            return arrays.one
+            return arrays.criterion_gradient
         key = gradient_of(name)
         return arrays.matrix(key, arrays.whole) if key in arrays.slab_of or key in arrays.memory.own else None
 
