@@ -159,10 +159,10 @@ class GradientTargets:
         if take_columns is not None:
             take_columns(columns, fill)
             return
-        mine = self.columns(k)
+        share = self.columns(k)
         if fresh:
-            target[:, mine].fill(0)
-        first, last = (int(place) for place in self.xp.searchsorted(columns, self.xp.asarray([mine.start, mine.stop])))
+            target[:, share].fill(0)
+        first, last = self.xp.searchsorted(columns, self.xp.asarray([share.start, share.stop])).tolist()
         if first < last:
             target[:, columns[first:last]] += fill(slice(first, last))
 

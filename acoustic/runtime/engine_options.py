@@ -34,7 +34,7 @@ class EngineOptions:
         Store values that are never needed at the same time in the same memory
         (acoustic/engine/planning/buffer_sharing.py).
     trace : bool
-        Print the operations of each pass, once for each number of columns, on standard error.
+        Print the operations of each pass on standard error, once for each program: number of columns and criterion.
     check : bool
         Run the operations of each pass one after the other, and compare each kernel with its form in NumPy.
     """

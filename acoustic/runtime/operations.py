@@ -247,8 +247,8 @@ class Pass:
     def __init__(self, team: ThreadTeam, phases: Sequence[Sequence[Sequence[Operation]]], compiled: bool) -> None:
         self.team, self.phases = team, [phase for phase in phases if any(phase)]
         join = joined if compiled else list
-        segments = [[join(operations) for operations in phase] for phase in self.phases]
-        self.groups = [_Group(team, list(phases)) for _, phases in groupby(segments, len)]
+        joined_phases = [[join(operations) for operations in phase] for phase in self.phases]
+        self.groups = [_Group(team, list(phases)) for _, phases in groupby(joined_phases, len)]
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations in an order in which they may run one after the other."""
@@ -265,10 +265,11 @@ class _Group:
 
     def __init__(self, team: ThreadTeam, phases: list[list[Segments]]) -> None:
         self.team, self.phases, self.count = team, phases, len(phases[0])
-        self._in_tables = all(isinstance(one, Table) for phase in phases for segments in phase for one in segments)
+        joined_lists = [segments for phase in phases for segments in phase]
+        self._in_tables = all(isinstance(segment, Table) for segments in joined_lists for segment in segments)
         self._flags: Any = None  # of the team, for which the tables are
         self._tables: list[np.ndarray] = []  # for each thread one that plays its own, with meetings in between
-        self._alone: Any = None  # one that plays those of all threads
+        self._in_one_thread: Any = None  # one that plays those of all threads
 
     def run(self) -> None:
         if self.count == 1:
@@ -281,7 +282,7 @@ class _Group:
             with self.team.hold() as size, one_blas_thread:
                 self._update_tables()
                 # Threads that meet must all run: without them, the work has one share.
-                self.team.play(self._tables if size >= self.count else [self._alone], self._alone)
+                self.team.play(self._tables if size >= self.count else [self._in_one_thread], self._in_one_thread)
 
     def _update_tables(self) -> None:
         """Write present addresses into the tables."""
@@ -305,7 +306,7 @@ class _Group:
         rows = Rows()
         for table in (table for phase in tables for segments in phase for table in segments):
             rows.by_address("play_table", [table], [len(table)])
-        self._alone = rows.table()
+        self._in_one_thread = rows.table()
 
 
 def _run_list(phase: list[Segments], worker: int) -> None:

@@ -36,8 +36,8 @@ class BoundArrays:
     """The matrices of a layout.
 
     columns: the number of frames; whole: a worker with all columns; workers: those who divide the columns; split:
-    whether there are several; values: whole matrices by node name; parts: the workers' parts of sums over frames; one:
-    the gradient of the criterion.
+    whether there are several; values: whole matrices by node name; parts: the workers' parts of sums over frames;
+    criterion_gradient: (1, 1), of the criterion with respect to itself, 1.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class BoundArrays:
         )
         self.slab_of = layout.plan.slab
         self._views: dict[tuple, Any] = {}
-        self.one = self.backend.empty(1, 1)
+        self.criterion_gradient = self.backend.empty(1, 1)
         self.whole = Worker(0, slice(0, columns or 0))
         self.split = num_workers > 1
         shares = [share_of(w, num_workers, columns or 0) for w in range(num_workers)]

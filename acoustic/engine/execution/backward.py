@@ -36,7 +36,8 @@ class BackwardLister:
         sink = program.sink
         self.takes_parts, self.takes_touched = sink.takes_parts, sink.takes_touched
         self.lists_updates = sink.takes_parts and sink.key is not None
-        self.parameters = {one.name: one for plan in self.plans for one in self.graph.operands[plan.node.name]}
+        operands = [operand for plan in self.plans for operand in self.graph.operands[plan.node.name]]
+        self.parameters = {operand.name: operand for operand in operands}
         biases = {layer.bias for layer in layers.values() if layer.bias is not None}
         self.done: set[str] = {*layers, *biases}  # parameters that are handed over elsewhere
         self.sparse: set[str] = set()  # parameters of which a node may name columns
@@ -48,30 +49,34 @@ class BackwardLister:
     def phases(self) -> list[list[Operations]]:
         """For each phase a list of operations for each worker."""
         program, touched = self.program, set[str]()
-        first = [one for plan in self.plans if program.is_after(plan.node) for one in self._whole(plan, touched)]
+        after = [plan for plan in self.plans if program.is_after(plan.node)]
+        first = [operation for plan in after for operation in self._whole(plan, touched)]
         if not program.split:
             return in_phases([*first, *self._remaining(self.plans, touched)])
-        together = [p for p in self.plans if not program.is_after(p.node) and not program.is_alone(p.node)]
+        together = [plan for plan in self.plans if not program.is_after(plan.node) and not program.is_alone(plan.node)]
         # Gradients without frames: the first worker adds to the final matrix, the others to their own parts.
         touched_by = [touched, *(set() for _ in program.workers[1:])]
         workers = [self._by_worker(together, *each) for each in zip(program.workers, touched_by)]
-        products = {self._name(plan, k) for plan in together for k in plan.deferred}
+        deferred = [plan for plan in together if plan.deferred]
+        products = {self._name(plan, k) for plan in deferred for k in plan.deferred}
         sums, late = [], []
         # If no product adds to one of the sums, they can wait for the products, and complete gradients.
         wait = products.isdisjoint(program.workers[-1].partial_gradients)
         for worker in program.workers:
             late_touched = set(touched)
-            listed = [one for p in together if p.deferred for one in self._late_product(p, worker, late_touched)]
+            listed = [operation for plan in deferred for operation in self._late_product(plan, worker, late_touched)]
             added = self._sums(together, worker, completes=wait)
             sums.append([] if wait else added)
             late.append([*listed, *added] if wait else listed)
-        end = [one for plan in together for one in self._finish(plan.finished)]
+        end = [operation for plan in together for operation in self._finish(plan.finished)]
         last = [plan for plan in self.plans if program.is_alone(plan.node)]
         return [[first], workers, sums, late, [[*end, *self._remaining(last, late_touched)]]]
 
     def _remaining(self, plans: list[BackwardPlan], touched: set[str]) -> Operations:
         """The operations of steps that compute whole gradients, each with what it finishes."""
-        return [one for plan in plans for one in (*self._whole(plan, touched), *self._finish(plan.finished))]
+        return [
+            operation for plan in plans for operation in (*self._whole(plan, touched), *self._finish(plan.finished))
+        ]
 
     def _name(self, plan: BackwardPlan, k: int) -> str:
         return self.graph.operands[plan.node.name][k].name
@@ -122,34 +127,35 @@ class BackwardLister:
         step computes some columns of products over all frames.
         """
         program, node = self.program, plan.node
-        place = program.whole if share is not None else worker
+        source = program.whole if share is not None else worker  # products over all frames read those of all workers
         names = [operand.name for operand in self.graph.operands[node.name]]
-        gives = share is None and worker is not program.whole and any(routes[k].factors for k in routes)
-        to = program.whole if gives else place  # a step that gives factors computes no gradient
-        targets = [program.gradient_target(name, to) if k in wanted else None for k, name in enumerate(names)]
+        gives_factors = share is None and worker is not program.whole and any(routes[k].factors for k in routes)
+        destination = program.whole if gives_factors else source  # a step that gives factors computes no gradient
+        targets = [program.gradient_target(name, destination) if k in wanted else None for k, name in enumerate(names)]
         fresh = [name not in touched for name in names]
         touched.update(names[k] for k in wanted)
         reads = plan.reads(wanted)
-        own = program.one if node.name == program.criterion else program.matrix(gradient_of(node.name), place)
-        value = program.matrix(value_of(node.name), place) if VALUE in reads else None
+        key = gradient_of(node.name)
+        gradient = program.criterion_gradient if node.name == program.criterion else program.matrix(key, source)
+        value = program.matrix(value_of(node.name), source) if VALUE in reads else None
         work = {}
         if node.name in program.layout.work:
-            work["work"] = program.matrix(work_of(node.name), place) if WORK in reads else None
+            work["work"] = program.matrix(work_of(node.name), source) if WORK in reads else None
         rows = [program.layout.shapes[name].rows for name in names]
         scratch = program.scratch(worker)
         grads = GradientTargets(program.backend, targets, fresh, scratch, share, rows, routes=routes)
         if isinstance(node, Loop) and node.compiled is not None:
-            outputs = [one.node for one in self.plans if isinstance(one.node, LoopOutput)]
+            outputs = [step.node for step in self.plans if isinstance(step.node, LoopOutput)]
             received = frozenset(output.position for output in outputs if output.operands[0] is node)
             return program.loop_backward(node, received, grads, reads)
-        resolve = program.operands(node, place, reads)
+        resolve = program.operands(node, source, reads)
 
         def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            node.backward(run, own, resolve(inputs), value, grads.through(run.kernels), **work)
+            node.backward(run, gradient, resolve(inputs), value, grads.through(run.kernels), **work)
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())
-        return program.listed(node, place, "backward", call, by_python)
+        return program.listed(node, source, "backward", call, by_python)
 
     def _sums(self, together: list[BackwardPlan], worker: Worker, completes: bool) -> Operations:
         """A worker's share of the sums of parts of gradients; completes: whether these are then whole."""

@@ -22,22 +22,34 @@ TOLERANCE = 1e-3  # of the largest element of a matrix: sums in single precision
 
 
 def text_of(arrays: "Program", listed: Pass, title: str) -> str:
-    """The operations of a pass, one a line; of several workers those of the first.
+    """The operations of a pass, one a line; of several threads those of the first, and what only others do.
 
     A line has number, kernel, arrays read and written, the shape of the last one and, for a matrix in memory that is
-    shared, the number of its slab; then what a worker computes: its share of the frames, or of the columns.
+    shared, the number of its slab; then what a worker computes: its share of the frames, or of the columns. Lines of
+    another thread end in its number: a sum of small parts, and the update after it, belong to one thread.
     """
-    count = sum(len(phase[0]) for phase in listed.phases)
-    lines = [f"{title}, {arrays.columns} frames, {max(map(len, listed.phases))} threads: {count} operations"]
+    lines: list[str] = []
     number, names, shares = 0, _Names(arrays, title), ["frames", "columns"]
     for k, phase in enumerate(listed.phases):
         if k:
             lines.append("    barrier")
         share = shares.pop(0) if len(phase) > 1 and arrays.split else ""
-        for operation in phase[0]:
-            lines.append(f"{number:3} {names.line(operation)} {share}".rstrip())
-            number += 1
-    return "\n".join(lines)
+        shown: set[str] = set()  # the calls of the threads before
+        for thread, operations in enumerate(phase, 1):
+            texts = [names.line(operation) for operation in operations]
+            for text in texts:
+                if thread == 1 or _call(text) not in shown:
+                    end = share if thread == 1 else f"thread {thread}"
+                    lines.append(f"{number:3} {text} {end}".rstrip())
+                    number += 1
+            shown.update(map(_call, texts))
+    count = max(map(len, listed.phases))
+    return "\n".join([f"{title}, {arrays.columns} frames, {count} threads: {number} operations", *lines])
+
+
+def _call(text: str) -> str:
+    """A line without what differs between threads that do the same: shapes, and whether a sum is a part."""
+    return text.partition("[")[0].replace("'", "").rstrip()
 
 
 class _Names:
@@ -104,7 +116,7 @@ class _Names:
     def _gradient(self, name: str) -> Any:
         arrays = self.arrays
         if name == arrays.criterion:
-            return arrays.one
+            return arrays.criterion_gradient
         key = gradient_of(name)
         return arrays.matrix(key, arrays.whole) if key in arrays.slab_of or key in arrays.memory.own else None
 

@@ -26,7 +26,7 @@ from acoustic.runtime.tables import is_possible, same
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.indicators import Indicators
 
-ALONE = ThreadTeam(1)
+ONE_THREAD = ThreadTeam(1)
 
 
 class Program(BoundArrays):
@@ -65,13 +65,13 @@ class Program(BoundArrays):
         self._bound_loops: dict[str, BoundLoop] = {}
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
-        self._alone = self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
+        self._of_parameters = self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
         self._backward_key: Any = None
         self._layers: list[LayerUpdate | None] = []
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations of the last passes, in an order in which they may run one after the other."""
-        yield from self._alone
+        yield from self._of_parameters
         yield from self._forward
         yield from self._backward
 
@@ -133,7 +133,7 @@ class Program(BoundArrays):
 
     def _arrays(self) -> list[Any]:
         """The arrays that may be replaced: stored matrices, and the memory of loops."""
-        return [node.value for node in self._stored] + [one for loop in self._loops for one in loop.compiled.memory]
+        return [node.value for node in self._stored] + [array for loop in self._loops for array in loop.compiled.memory]
 
     def _list_forward(self) -> None:
         """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
@@ -144,18 +144,20 @@ class Program(BoundArrays):
         alone, after, shared = [], [], []
         for node in self.layout.forward:
             (alone if self.is_alone(node) else after if self.is_after(node) else shared).append(node)
-        lists = [[one for node in shared for one in self._forward_of(node, worker)] for worker in self.workers]
-        end = [one for node in shared if node.name in self.parts for one in self._sum_of_parts(node.name)]
-        end += [one for node in after for one in self._forward_of(node, self.whole)]
-        self._alone = self._pass(
-            [[[one for node in alone for one in self._forward_of(node, self.whole)]]], "parameters"
+        lists = [
+            [operation for node in shared for operation in self._forward_of(node, worker)] for worker in self.workers
+        ]
+        end = [operation for node in shared if node.name in self.parts for operation in self._sum_of_parts(node.name)]
+        end += [operation for node in after for operation in self._forward_of(node, self.whole)]
+        self._of_parameters = self._pass(
+            [[[operation for node in alone for operation in self._forward_of(node, self.whole)]]], "parameters"
         )
         self._forward = self._pass([*(in_phases(lists[0]) if not self.split else [lists]), [end]], "forward")
 
     def _forward_of(self, node: Node, worker: Worker) -> Operations:
         """The operations that compute a node on a worker's columns."""
         if isinstance(node, Loop) and node.compiled is not None:
-            slots, team = node.sequences(self.feed.run).num_slots, self.feed.kernels.product_team or ALONE
+            slots, team = node.sequences(self.feed.run).num_slots, self.feed.kernels.product_team or ONE_THREAD
             operands, training = self.graph.operands[node.name], self.criterion is not None
             bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
             self._bound_loops[node.name] = bound
@@ -185,7 +187,7 @@ class Program(BoundArrays):
     def forward(self, is_changed: bool) -> None:
         """Compute all values; is_changed: whether those may differ that depend on no input."""
         if is_changed:
-            self._alone.run()
+            self._of_parameters.run()
         self._forward.run()
 
     def _sum_of_parts(self, name: str) -> Operations:
@@ -206,7 +208,7 @@ class Program(BoundArrays):
 
     def backward(self, sink: GradientSink, gaps: Any) -> None:
         """Compute the gradients, and hand them to a sink; gaps: which columns have no frame, None: none."""
-        self.one.fill(1)
+        self.criterion_gradient.fill(1)
         shares = [worker.columns for worker in self.workers] if self.split else []
         self.sink = sink
         self.real = None if gaps is None else RealFrames.of_gaps(self.backend.xp, gaps, shares)

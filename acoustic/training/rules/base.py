@@ -84,8 +84,8 @@ class Rule(Options):
 
         Parameters
         ----------
-        kernels : ArrayRules
-            Arithmetic of the backend.
+        kernels : ArrayRules, CompiledRules or Emitter
+            Arithmetic of the backend; an Emitter lists the calls instead of making them.
         weight, gradient : array, shape (rows, cols), Fortran order
             The parameter and its gradient, summed over the frames; the gradient is used as scratch memory.
         state : sequence of arrays, shape (rows, cols)

@@ -1,12 +1,14 @@
 """What `engine=trace` prints for a convolutional, a recurrent and a lattice-free network stands in engine.md."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.runtime.engine_options import EngineOptions
+from acoustic.runtime.tables import is_possible
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -24,6 +26,12 @@ p = MaxPooling(RectifiedLinear(Plus(Convolution(W, x, 3, 3, 3, 1, 1, zeroPadding
 V = Parameter(4, 12)
 z = Times(V, p)
 ce = CrossEntropyWithSoftmax(y, z, tag=criterion)
+"""
+LAYER = """
+x = Input(3)
+y = Input(4)
+W = Parameter(4, 3)
+ce = CrossEntropyWithSoftmax(y, Times(W, x), tag=criterion)
 """
 LSTM = """
 gate(x, h) = [
@@ -86,3 +94,39 @@ def test_traces_of_the_page(name, capsys):
     engine.backward(criterion, on_gradient=updater)
     printed = re.sub("compiling kernels.*\n", "", capsys.readouterr().err)
     assert re.fullmatch(shown_of(page_text("engine"))[name], printed), printed
+
+
+def test_ways_of_a_frame_on_the_page():
+    """The functions from Engine.forward to the product, in tables and node by node, and back to the update rule."""
+    blocks = re.findall(r"```\n(Engine\..*?)```", page_text("engine"), re.DOTALL)
+    ways = [[line.split()[0] for line in block.splitlines() if not line.startswith(" ")] for block in blocks]
+    cases = [(["play"], "full"), (["multiply", "multiply"], "plain"), (["Momentum.update"], "plain")]
+    first = 0 if is_possible(described(LAYER).backend) else 1
+    assert ways[first:] == [way_to(*case) for case in cases[first:]]
+
+
+def way_to(last, options):
+    """The functions that lead from the engine to some that call each other."""
+    network = described(LAYER)
+    engine = Engine(network, ["ce"], options=EngineOptions.from_text(options), threads=1)
+    updater = Updater(network, TrainingOptions(max_epochs=1, learning_rates_per_sample=0.1))
+    matrices = inputs(x=3, y=4)
+    ways = []
+
+    def look(frame, event, argument):
+        names = []
+        while frame is not None and (not names or not names[-1].startswith("Engine.")):
+            names.append(frame.f_code.co_qualname)
+            frame = frame.f_back
+        if frame is not None and names[: len(last)] == last:
+            ways.append([name for name in reversed(names) if "<" not in name])
+
+    for minibatch in range(2):
+        sys.setprofile(look if minibatch else None)
+        try:
+            engine.forward(matrices, training=True)
+            updater.begin(0.1, 0.9, 64)
+            engine.backward("ce", on_gradient=updater)
+        finally:
+            sys.setprofile(None)
+    return ways[0]
