@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
-from decoder.storage.first_opening import note_checked, was_checked
+from decoder.storage.first_opening import FirstOpening
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from readers.common.file_part import FilePart
 from readers.errors import FormatError
@@ -93,10 +93,10 @@ class Bundle:
                 raise FormatError(f"{parts[name]}: {parts[name].size} bytes; expected {size}; damaged, {AGAIN}")
         members = {name: parts[name] for name in MEMBERS if name in sizes}
         bundle = cls(path, description, members, {name: checksums for name, (_, checksums) in sizes.items()})
-        files = list(dict.fromkeys(part.path for part in members.values()))
-        if verify or (verify is None and not was_checked(files)):
+        opening = FirstOpening(list(dict.fromkeys(part.path for part in members.values())))
+        if verify or (verify is None and not opening.was_checked()):
             bundle.verify()
-            note_checked(files)
+            opening.note_checked()
         return bundle
 
     def verify(self) -> None:

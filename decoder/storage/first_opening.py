@@ -1,6 +1,6 @@
 """Remembers which files had the right checksums: these are compared when a file is first opened, not at every start.
 
-The user's cache directory has a note for each file, with its size and time.  `argonaut info` always compares.
+The user's cache directory has a note for each file, with its size and times.  `argonaut info` always compares.
 """
 
 import contextlib
@@ -15,27 +15,36 @@ from readers.common.files import write_content
 SETTLED = 2_000_000_000  # ns; a file that was written just now may be written again without another time
 
 
-def was_checked(files: Sequence[Path]) -> bool:
-    """Return whether the checksums of one or more files were right, and none of them has changed since."""
-    try:
-        return _note(files).read_text(encoding="utf-8") == _state(files)
-    except (OSError, ValueError, RuntimeError):  # no note; damaged; no home directory
-        return False
+class FirstOpening:
+    """The state of one or more files, before they are opened: what replaces them later has another one.
 
+    The time of the last change of the inode is part of it, because copies and archives set that of the content.
+    """
 
-def note_checked(files: Sequence[Path]) -> None:
-    """Remember that the checksums of files are right, if the cache directory is writable."""
-    with contextlib.suppress(OSError, RuntimeError):
-        if max(file.stat().st_mtime_ns for file in files) + SETTLED < time.time_ns():
-            write_content(_note(files), _state(files))
+    def __init__(self, files: Sequence[Path]):
+        self._file = files[0]
+        status = [file.stat() for file in files]
+        newest = max(max(each.st_mtime_ns, each.st_ctime_ns) for each in status)
+        self._is_settled = newest + SETTLED < time.time_ns()
+        self._state = "".join(
+            f"{each.st_ino} {each.st_size} {each.st_mtime_ns} {each.st_ctime_ns}\n" for each in status
+        )
 
+    def was_checked(self) -> bool:
+        """Return whether the checksums of the files were right, and none of them has changed since."""
+        try:
+            return self._note().read_text(encoding="utf-8") == self._state
+        except (OSError, ValueError, RuntimeError):  # no note; damaged; no home directory
+            return False
 
-def _note(files: Sequence[Path]) -> Path:
-    cache = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache"
-    name = hashlib.sha256(os.fsencode(files[0].resolve())).hexdigest()[:32]
-    return Path(cache) / "argonaut" / "checked" / name
+    def note_checked(self) -> None:
+        """Remember that the checksums of the files are right, if the cache directory is writable."""
+        with contextlib.suppress(OSError, RuntimeError):
+            if self._is_settled:
+                write_content(self._note(), self._state)
 
-
-def _state(files: Sequence[Path]) -> str:
-    about = ((file.name, file.stat()) for file in files)
-    return "".join(f"{name} {status.st_ino} {status.st_size} {status.st_mtime_ns}\n" for name, status in about)
+    def _note(self) -> Path:
+        cache = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", ""))
+        if not cache.is_absolute():
+            cache = Path.home() / ".cache"
+        return cache / "argonaut" / "checked" / hashlib.sha256(os.fsencode(self._file.resolve())).hexdigest()[:32]

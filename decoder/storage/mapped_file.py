@@ -23,7 +23,7 @@ from typing import IO, Literal, overload
 
 import numpy as np
 
-from decoder.storage.first_opening import note_checked, was_checked
+from decoder.storage.first_opening import FirstOpening
 from readers.common.environment import available_cores
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import atomic_write
@@ -93,14 +93,15 @@ class MappedFormat:
         _, version, num_sections, size, number = _HEADER.unpack(header)
         if version != self.version:
             raise FormatError(f"{path}: {self.what} of version {version}; expected {self.version}; {self.again}")
+        opening = FirstOpening([part.path])
         raw = part.map(mode)
         if raw.shape[0] != size:
             raise FormatError(f"{path}: {raw.shape[0]} bytes; expected {size}; the file is damaged, {self.again}")
         sections = self._sections(raw, num_sections, path)
-        if verify or (verify is None and not was_checked([part.path])):
+        if verify or (verify is None and not opening.was_checked()):
             self._verify(raw, path)
             if not part.name:
-                note_checked([part.path])
+                opening.note_checked()
         return number, sections
 
     def _verify(self, raw: np.ndarray, path: str | Path | FilePart) -> None:

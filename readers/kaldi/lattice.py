@@ -30,7 +30,10 @@ from readers.language.openfst import BEGIN, VERSION, vector_fst
 from readers.results.lattice import NULL_WORD, Lattice, Segment, Segments
 
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
+MOST_FRAMES = 100_000_000  # of the links of a lattice that is written
+LEAST_COST = float(np.finfo(np.float32).min)
 PERIOD = 0.01  # seconds of a frame
+MOST_NAME = 1 << 16  # bytes
 _ARC_TYPES = {True: b"compactlattice44", False: b"lattice4"}  # by whether the lattice is compact
 
 
@@ -113,9 +116,12 @@ def read_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
         return
     position = 0
     while position < len(raw):
-        name = raw[position : raw.find(b" ", position)].decode("utf-8", "replace")
+        encoded, blank, _ = raw[position : position + MOST_NAME].partition(b" ")
+        name = encoded.decode("utf-8", "replace")
         try:
-            arcs, position = _binary_arcs(raw, raw.find(b" ", position) + 1)
+            if not blank:
+                raise ValueError
+            arcs, position = _binary_arcs(raw, position + len(encoded) + 1)
         except (struct.error, ValueError):
             expected = "expected a complete one of OpenFst's type vector, with a final node"
             raise FormatError(f"{path}: damaged lattice {name[:60]!r}; {expected}") from None
@@ -155,7 +161,9 @@ def _parse_arc(fields: Sequence[str]) -> Arc:
 
 
 def _checked(arcs: list[Arc]) -> list[Arc]:
-    """Check nodes, of which one must be final, and remove final nodes of infinite costs.  Raises ValueError."""
+    """Check costs and nodes, one of them final, and remove final nodes of infinite costs.  Raises ValueError."""
+    if not all(arc.graph >= LEAST_COST and arc.acoustic >= LEAST_COST for arc in arcs):  # NaN, too
+        raise ValueError
     arcs = [arc for arc in arcs if arc.end >= 0 or math.isfinite(arc.graph + arc.acoustic)]
     if all(arc.end >= 0 for arc in arcs) or max(max(arc.start, arc.end) for arc in arcs) >= 2 * len(arcs):
         raise ValueError
@@ -244,10 +252,17 @@ def _arcs_of(name: str, lattice: Lattice, words: Mapping[str, int], period: floa
     word_numbers = np.array([words.get(word, 0) for word in lattice.words], np.int64)[lattice.label]
     columns = numbers[lattice.start], numbers[lattice.end], word_numbers, graph, -lattice.acoustic
     transitions: list[tuple[int, ...]] = [()] * lattice.num_links
-    if all(map(is_count, lattice.segments.names)):
+    if all(map(_is_transition_id, lattice.segments.names)):
+        frames = np.nansum(np.maximum(lattice.segments.seconds, 0.0)) / period
+        if frames > MOST_FRAMES:
+            raise GraphError(f"lattice {name}: segments of {frames:.0f} frames; expected at most {MOST_FRAMES}")
         transitions = [_transitions(row, period) for row in lattice.segments.rows()]
     arcs = map(Arc, *(column.tolist() for column in columns), transitions)
     return [*sorted(arcs, key=lambda arc: arc.start), Arc(int(numbers[last]), -1, 0, 0.0, 0.0, ())]
+
+
+def _is_transition_id(label: str) -> bool:
+    return is_count(label) and len(label) <= 10 and 0 < int(label) <= MOST_WORDS
 
 
 def _transitions(segments: Sequence[Segment], period: float) -> tuple[int, ...]:
@@ -340,7 +355,15 @@ def write_word_table(path: str | Path, words: Mapping[str, int]) -> None:
         File to write, with lines `word number`.
     words : mapping of str to int
         Number of each word.
+
+    Raises
+    ------
+    GraphError
+        For a word with blanks, which ends there for Kaldi, and for an empty one.
     """
+    odd = next((word for word in words if word.split() != [word]), None)
+    if odd is not None:
+        raise GraphError(f"{path}: word {odd!r}; expected words without blanks, because Kaldi ends words there")
     write_lines(path, (f"{word} {number}" for word, number in words.items()))
 
 

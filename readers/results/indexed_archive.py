@@ -192,6 +192,8 @@ class ArchiveWriter:
         What is in the archive; readers compare it.
     metadata : mapping, optional
         JSON values that are the same for all records, and differ if the records would.
+    resume : bool
+        Whether to keep the records of a writer that did not finish.
 
     Attributes
     ----------
@@ -205,10 +207,12 @@ class ArchiveWriter:
         If another process writes the same archive.
     """
 
-    def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None):
+    def __init__(self, path: str | Path, kind: str, metadata: Mapping[str, Any] | None = None, resume: bool = True):
         self.path = Path(path)
         self.kind = kind
-        self.partial = self.path.with_name(self.path.name + PARTIAL)
+        self.resume = resume
+        self._target = Path(os.path.realpath(path))
+        self.partial = self._target.with_name(self._target.name + PARTIAL)
         self.names: list[str] = []
         self._metadata = dict(metadata or {})
         self._places = dict[str, int]()
@@ -218,11 +222,13 @@ class ArchiveWriter:
     def __enter__(self) -> Self:
         require_writable(self.path)
         require_writable(self.partial)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = self.path.with_name(self.path.name + ".lock")
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        lock = self._target.with_name(self._target.name + ".lock")
         with contextlib.ExitStack() as opened:
             if not opened.enter_context(held(lock)):
                 raise ConfigError(f"{self.path}: being written by {holder(lock)}; expected one writer")
+            if not self.resume:
+                opened.callback(self.partial.unlink, missing_ok=True)
             self._file = opened.enter_context(self.partial.open("r+b" if self.partial.exists() else "w+b", buffering=0))
             self._begin()
             self._open = opened.pop_all()
@@ -238,7 +244,7 @@ class ArchiveWriter:
         text = _dump({"kind": self.kind, "metadata": self._metadata})
         start = _padded(_START.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
         end = 0
-        if self._file.read(len(start)) == start:
+        if self.resume and self._file.read(len(start)) == start:
             end = len(start)
             content = part_of(self.partial).map("r")
             for name, offset, after in _complete_records(content, end):
@@ -301,8 +307,8 @@ class ArchiveWriter:
         self._write(_HEAD.pack(INDEX, len(text), zlib.crc32(text)) + text + _END.pack(position, MAGIC))
         os.fsync(self._file.fileno())
         self._file.close()  # Windows renames only files that nobody has open
-        self.partial.replace(self.path)
-        sync_directory(self.path.parent)
+        self.partial.replace(self._target)
+        sync_directory(self._target.parent)
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

@@ -60,9 +60,10 @@ def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], d
     Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
     part = part_of(path)
+    expected = "expected a model or checkpoint of Argonaut, a complete safetensors file"
+    if not part.path.is_file():  # to open a pipe waits for its other end
+        raise ModelError(f"{path}: a directory, a device or a pipe; {expected}")
     with part.path.open("rb") as file:
-        if not part.path.is_file():
-            raise ModelError(f"{path}: a device or a pipe; expected a file, which is a model or checkpoint of Argonaut")
         file.seek(part.offset)
         size = int.from_bytes(file.read(8), "little")
         begin = 8 + size
@@ -70,28 +71,33 @@ def read_header(path: str | Path | FilePart) -> tuple[dict[str, StoredTensor], d
             if not 8 < begin <= min(part.size, MAX_HEADER):
                 raise ValueError(f"header of {size} bytes")
             header = parse_json(file.read(size).decode())
-            texts = dict(header.pop("__metadata__", None) or {})
-            if not all(isinstance(text, str) for text in texts.values()):
+            texts = (header.pop("__metadata__", None) or {}) if isinstance(header, dict) else None
+            if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
                 raise ValueError("metadata that are no text")
-            tensors = {name: _stored(**entry) for name, entry in sorted(header.items())}
-            end = max((tensor.last for tensor in tensors.values()), default=0)
+            tensors = {name: _stored(entry) for name, entry in sorted(header.items())}
+            end = 0
+            for first, last in sorted((tensor.first, tensor.last) for tensor in tensors.values()):
+                if first != end:
+                    raise ValueError(f"a tensor at {first} of the data instead of {end}")
+                end = last
             if end != part.size - begin:
                 raise ValueError(f"{part.size - begin} bytes of tensors instead of {end}")
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise ModelError(
-                f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
-            ) from error
+        except ValueError as error:
+            raise ModelError(f"{path}: {error}; {expected}") from error
     return tensors, texts, begin
 
 
-def _stored(dtype: str, shape: list[int], data_offsets: list[int]) -> StoredTensor:
-    """Raise ValueError, TypeError or KeyError for a tensor that cannot be."""
-    first, last = data_offsets
-    if any(type(number) is not int or number < 0 for number in (*shape, first, last)) or first > last:
-        raise ValueError(f"tensor of shape {shape} at {first} to {last}")
-    if dtype in NUMPY_TYPES and math.prod(shape) * np.dtype(NUMPY_TYPES[dtype]).itemsize != last - first:
-        raise ValueError(f"tensor of shape {shape} in {last - first} bytes")
-    return StoredTensor(str(dtype), tuple(shape), first, last)
+def _stored(entry: Any) -> StoredTensor:
+    """Raise ValueError for a tensor that cannot be."""
+    fault = ValueError(f"tensor described by {str(entry)[:80]}")
+    match entry:
+        case {"dtype": str(kind), "shape": list(shape), "data_offsets": [first, last]}:
+            if any(type(number) is not int or number < 0 for number in (*shape, first, last)) or first > last:
+                raise fault
+            if kind in NUMPY_TYPES and math.prod(shape) * np.dtype(NUMPY_TYPES[kind]).itemsize != last - first:
+                raise fault
+            return StoredTensor(kind, tuple(shape), first, last)
+    raise fault
 
 
 def load_tensors(path: str | Path | FilePart) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

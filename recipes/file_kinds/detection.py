@@ -30,6 +30,7 @@ FIRST_BYTES = {
     "mapped language model": rb"ARGONLM\n",
     "search tables of a bundle": rb"ARGONST\n",
     "record cache of a reader": rb"ARGORECS",
+    "archive of training examples": rb"ARGOEGS\n",  # of an earlier version
     "model of dbn.exe": rb"DBN[\n\0]",
     "picture (PNG)": rb"\x89PNG\r\n\x1a\n",
     "picture (JPEG)": rb"\xff\xd8\xff",

@@ -96,19 +96,13 @@ def write_archive(path: str | Path, described: Description, records: np.ndarray,
     Raises FormatError for numbers that cannot be coded, and OSError.
     """
     features = {name: record.as_json() for name, record in described.features.items()}
-    writer = ArchiveWriter(path, ARCHIVE, {**asdict(described), "features": features})
-    writer.partial.unlink(missing_ok=True)  # of a run that was killed
-    try:
-        with writer:
-            for first in range(0, len(order), described.per_block):
-                block = records[order[first : first + described.per_block]]
-                arrays: dict[str, np.ndarray] = {}
-                for index, stream in enumerate(described.streams):
-                    arrays |= _coded(stream, index, block[f"f{index}"])
-                writer.add(f"{first // described.per_block}", arrays)
-    except BaseException:
-        writer.partial.unlink(missing_ok=True)
-        raise
+    with ArchiveWriter(path, ARCHIVE, {**asdict(described), "features": features}, resume=False) as writer:
+        for first in range(0, len(order), described.per_block):
+            block = records[order[first : first + described.per_block]]
+            arrays: dict[str, np.ndarray] = {}
+            for index, stream in enumerate(described.streams):
+                arrays |= _coded(stream, index, block[f"f{index}"])
+            writer.add(f"{first // described.per_block}", arrays)
 
 
 def _coded(stream: ExampleStream, index: int, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -119,6 +113,12 @@ def _coded(stream: ExampleStream, index: int, values: np.ndarray) -> dict[str, n
     except FormatError as fault:
         raise FormatError(f"{stream.name}: {fault}") from None
     return {f"{index}.knots": knots.astype("<f4"), f"{index}": byte_coding.encode(values, knots)}
+
+
+def is_earlier(path: Path) -> bool:
+    """Whether a file begins like an archive of an earlier format."""
+    with path.open("rb") as file:
+        return file.read(len(EARLIER)) == EARLIER
 
 
 class ExampleArchive:
@@ -144,9 +144,8 @@ class ExampleArchive:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        with self.path.open("rb") as file:
-            if file.read(len(EARLIER)) == EARLIER:
-                raise FormatError(f"{path}: archive of training examples of an earlier version; {AGAIN}")
+        if self.path.is_file() and is_earlier(self.path):
+            raise FormatError(f"{path}: archive of training examples of an earlier version; {AGAIN}")
         self._archive = IndexedArchive(path, ARCHIVE)
         try:
             self.described = _parse(self._archive.metadata, len(self._archive.names))

@@ -1,6 +1,7 @@
 """Model files: what is saved comes back; whatever is wrong with a file is said with its path."""
 
 import json
+import os
 import struct
 
 import numpy as np
@@ -33,8 +34,16 @@ def make(precision="float"):
 
 
 def test_a_device_is_named():
-    with pytest.raises(ModelError, match="/dev/null: a device or a pipe; expected a file"):
+    with pytest.raises(ModelError, match="/dev/null: a directory, a device or a pipe; expected a model"):
         load_model("/dev/null")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no named pipes")
+def test_a_pipe_is_named(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ModelError, match="a directory, a device or a pipe; expected a model"):
+            load_model(path)
 
 
 def test_round_trip(tmp_path):

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from decoder.storage import mapped_file
+from decoder.storage import first_opening, mapped_file
 from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, pack_names, unpack_names
 from readers.errors import FormatError
 
@@ -164,18 +164,54 @@ def test_a_name_list_is_the_list(names):
         found.index("missing")
 
 
-def test_checksums_are_compared_when_a_file_is_first_opened(tmp_path, monkeypatch):
+@pytest.fixture
+def comparisons(tmp_path, monkeypatch):
+    """What was read when checksums were compared; notes are kept here, also of files that were just written."""
     monkeypatch.setenv("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(first_opening, "SETTLED", -(10**9))
+    compared = []
+    verify = MappedFormat._verify
+    monkeypatch.setattr(MappedFormat, "_verify", lambda *given: (verify(*given), compared.append(given[-1])))
+    return compared
+
+
+def test_checksums_are_compared_when_a_file_is_first_opened(tmp_path, comparisons):
     path = tmp_path / "file"
     KIND.write(path, 0, sections(50))
     os.utime(path, (1e9, 1e9))
-    KIND.read(path)
-    with path.open("r+b") as file:  # damage that no size or time shows
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    for name in (path, path, link):
+        KIND.read(name)
+    assert comparisons == [path]
+    KIND.read(path, verify=True)
+    assert comparisons == [path] * 2
+    with path.open("r+b") as file:
         file.seek(-10, os.SEEK_END)
         file.write(b"\xff\xfe\xfd")
-    os.utime(path, (1e9, 1e9))
-    KIND.read(path)
-    for arguments, time in (({"verify": True}, 1e9), ({}, 2e9), ({}, 2e9)):
+    for time in (1e9, 1e9, 2e9):  # damage that shows neither in the size nor in the time of the content
         os.utime(path, (time, time))
         with pytest.raises(FormatError, match="wrong checksum"):
-            KIND.read(path, **arguments)
+            KIND.read(path)
+
+
+def test_a_file_that_was_replaced_while_checksums_were_compared_is_new(tmp_path, comparisons, monkeypatch):
+    path = tmp_path / "file"
+    damaged = tmp_path / "damaged"
+    KIND.write(path, 0, sections(50))
+    damaged.write_bytes(path.read_bytes()[:-10] + b"\xff\xfe\xfd" + path.read_bytes()[-7:])
+    verify = MappedFormat._verify
+    monkeypatch.setattr(MappedFormat, "_verify", lambda *given: (verify(*given), damaged.replace(path)))
+    KIND.read(path)
+    with pytest.raises(FormatError, match="wrong checksum"):
+        KIND.read(path)
+
+
+def test_a_relative_cache_directory_is_not_used(tmp_path, comparisons, monkeypatch):
+    monkeypatch.setenv("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    KIND.write(tmp_path / "file", 0, sections(50))
+    KIND.read(tmp_path / "file")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "home"]

@@ -1,6 +1,7 @@
 """Lattices in Kaldi's archives: all forms read back, read by OpenFst, as Kaldi prints them, and damaged."""
 
 from dataclasses import replace
+from itertools import islice
 
 import kaldifst
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from readers.errors import FormatError, GraphError
 from readers.htk.slf import read_slf, write_slf
-from readers.kaldi.lattice import read_kaldi_lattices, word_table, write_kaldi_lattices
+from readers.kaldi.lattice import read_kaldi_lattices, word_table, write_kaldi_lattices, write_word_table
 from readers.results.lattice import NULL_WORD, Lattice, Segments
 from tests.decoder.lattices.small_lattices import paths, random_lattice, spoken
 
@@ -153,6 +154,8 @@ def test_as_kaldi_prints_them(tmp_path):
         ("0 1 1\n1\n", r"l:1: '0 1 1'; expected the name of a lattice"),
         ("u\n0 1 1\n", r"l:3: ''; expected .* final nodes"),
         ("u\n0 1 1\n1 Infinity,Infinity,\n", r"l:4: ''; expected"),
+        ("u\n0 1 1 nan,0\n1\n", r"l:4: ''; expected"),
+        ("u\n0 1 1 0,-1e39\n1\n", r"l:4: ''; expected"),
         ("u\n0 999999999999 1\n999999999999\n", r"l:4: ''; expected"),
         ("u\n0 1 5\n1\n", r"l: lattice u: no word has the number 5; expected one in the table"),
     ],
@@ -174,6 +177,43 @@ def test_damaged_binary_lattices(tmp_path, compact):
         path.write_bytes(data)
         with pytest.raises(FormatError, match=r"l: damaged lattice '[uw]?'; expected a complete one of OpenFst's type"):
             list(read_kaldi_lattices(path, WORDS))
+
+
+def test_binary_lattices_without_names_are_refused(tmp_path):
+    path = tmp_path / "l"
+    write_kaldi_lattices(path, [("u", random_lattice(1))], WORDS, binary=True)
+    raw = path.read_bytes()[2:].replace(b" ", b"!")
+    for data in (raw, raw * 2):
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match="damaged lattice"):
+            list(islice(read_kaldi_lattices(path, WORDS), 5))
+
+
+@pytest.mark.parametrize("label", ["0", "2147483648", "9" * 5000])
+def test_numbers_that_are_no_transition_ids_are_not_written(tmp_path, label):
+    lattice = segmented(label, 1.0)
+    for binary, compact in FORMS:
+        write_kaldi_lattices(tmp_path / "l", [("u", lattice)], WORDS, binary=binary, compact=compact)
+        ((_, again),) = read_kaldi_lattices(tmp_path / "l", WORDS)
+        assert again.segments.rows() == [()]
+
+
+def test_segments_of_immense_durations_are_refused(tmp_path):
+    with pytest.raises(GraphError, match="lattice u: segments of 100000000000 frames; expected at most 100000000"):
+        write_kaldi_lattices(tmp_path / "l", [("u", segmented("7", 1e9))], WORDS)
+
+
+def segmented(label, seconds):
+    """A lattice with a word of one segment."""
+    segments = Segments.of_rows([[(label, seconds, None)]])
+    return Lattice.of_words([0.0, seconds], [0], [1], ["a"], [-1.0], [0.0], segments=segments)
+
+
+@pytest.mark.parametrize("word", ["", "new york", "\u2028"])
+def test_words_that_end_where_kaldi_ends_them(tmp_path, word):
+    with pytest.raises(GraphError, match="expected words without blanks"):
+        write_word_table(tmp_path / "words", word_table(["a", word]))
+    assert not (tmp_path / "words").exists()
 
 
 def test_scores_that_float32_cannot_hold(tmp_path):

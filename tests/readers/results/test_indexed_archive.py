@@ -239,6 +239,32 @@ def test_two_writers_of_one_archive_are_refused(tmp_path):
         pass
 
 
+def test_a_writer_that_does_not_resume_leaves_nothing_and_spares_that_of_another(tmp_path):
+    whole = write(tmp_path / "y").read_bytes()
+    with pytest.raises(RuntimeError), ArchiveWriter(tmp_path / "x", "counts", resume=False) as archive:
+        archive.add("a", {})
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["y"]
+    with pytest.raises(RuntimeError), ArchiveWriter(tmp_path / "x", "counts") as archive:
+        archive.add("a", {})
+        raise RuntimeError
+    with ArchiveWriter(tmp_path / "x", "counts", resume=False) as archive:
+        assert archive.names == []
+        with pytest.raises(ConfigError), ArchiveWriter(tmp_path / "x", "counts", resume=False):
+            pass
+        for name, (values, described) in TWO.items():
+            archive.add(name, values, described)
+    assert (tmp_path / "x").read_bytes() == whole
+
+
+def test_the_target_of_a_link_is_replaced(tmp_path):
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "x").symlink_to(tmp_path / "directory" / "y")
+    write(tmp_path / "x")
+    assert (tmp_path / "x").is_symlink()
+    assert [path.name for path in (tmp_path / "directory").iterdir()] == ["y"]
+
+
 @pytest.mark.parametrize("array", [np.array(["a"]), np.float64(3), np.zeros((1,) * 5), np.array([1j])])
 def test_arrays_that_cannot_be_stored(tmp_path, array):
     with pytest.raises(ValueError, match="expected one of"), ArchiveWriter(tmp_path / "x", "counts") as archive:

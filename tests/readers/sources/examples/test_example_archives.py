@@ -1,5 +1,7 @@
 """Example archives: every example once, within the stated error, read from end to end, and no damage goes unnoticed."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from readers.sources.examples import byte_coding, example_archive, example_reade
 from readers.sources.examples.example_archive import ARCHIVE, ExampleArchive, ExampleStream, examples_per_block
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path, write_examples
+from recipes.file_kinds import describe_file
 
 DIM, CLASSES = 5, 7
 
@@ -244,6 +247,15 @@ def test_archives_of_an_earlier_version_are_refused_with_the_way_out(tmp_path):
     (tmp_path / "e.1").write_bytes(b"ARGOEGS\n" + bytes(100))
     with pytest.raises(FormatError, match=r"e\.1: archive .* of an earlier version; make the archives again"):
         reader(tmp_path / "e")
+    with pytest.raises(FormatError, match="of an earlier version; make the archives again"):
+        describe_file(tmp_path / "e.1")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no named pipes")
+def test_a_pipe_is_no_archive(tmp_path):
+    os.mkfifo(tmp_path / "e.1")
+    with pytest.raises(FormatError, match="a directory, a device or a pipe"):
+        ExampleArchive(tmp_path / "e.1")
 
 
 def test_a_missing_archive_and_one_of_another_set_are_named(tmp_path):

@@ -223,12 +223,17 @@ def test_other_files_are_no_bundles(own, tmp_path, small_system):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 16]}}, "tensor of shape \\[2\\] in 16 bytes"),
-        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [8, 24]}}, "16 bytes of tensors instead of 24"),
-        ({"a": {"dtype": "F32", "shape": [-2, -2], "data_offsets": [0, 16]}}, "shape \\[-2, -2\\]"),
+        (
+            {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 16]}},
+            "'data_offsets': \\[0, 16\\]",
+        ),
+        ({"a": {"dtype": "F32", "shape": [4], "data_offsets": [8, 24]}}, "a tensor at 8 of the data instead of 0"),
+        ({name: {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]} for name in "ab"}, "at 0 of the data .* 16"),
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, "16 bytes of tensors instead of 8"),
+        ({"a": {"dtype": "F32", "shape": [-2, -2], "data_offsets": [0, 16]}}, "'shape': \\[-2, -2\\]"),
         ({"a": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}}, "of type BF16"),
-        ({"a": {"shape": [4]}}, "missing"),
-        ({"a": 1}, "mapping"),
+        ({"a": {"shape": [4]}}, "tensor described by {'shape': \\[4\\]}; expected a model"),
+        ({"a": 1}, "tensor described by 1; expected a model"),
     ],
 )
 def test_a_damaged_model_in_a_part_is_refused(header, message, tmp_path):
