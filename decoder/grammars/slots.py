@@ -73,48 +73,70 @@ class SlotParser:
     def __init__(
         self, network: WordNetwork, words: Collection[str], missing: Collection[str], outputs: Mapping[str, str]
     ):
-        symbols = {word.casefold(): word.casefold() for word in (*words, UNKNOWN)}
-        symbols |= {word.casefold(): symbol.casefold() for word, symbol in outputs.items()}
-        self._outgoing: dict[int, list[WordArc]] = defaultdict(list)
-        for arc in network.arcs:
-            if arc.word is None:
-                self._outgoing[arc.source].append(arc)
-            elif arc.word not in missing:
-                symbol = symbols.get(arc.word.casefold())
-                self._outgoing[arc.source].append(arc._replace(word=symbol or None))
-        self._outgoing[WordNetwork.END].append(NEXT_SENTENCE)
+        spoken = {word: outputs.get(word, word).casefold() for word in (*words, UNKNOWN)}
+        symbols = {word.casefold(): symbol for word, symbol in spoken.items()} | spoken
+        self._empty_arcs: dict[int, list[WordArc]] = defaultdict(list)  # by their sources
+        self._word_arcs: dict[tuple[int, str], list[WordArc]] = defaultdict(list)
+        self._sources: dict[str, list[int]] = defaultdict(list)  # of a word's arcs
+        self._empty_sources: dict[int, list[int]] = defaultdict(list)  # of the empty arcs to a node
+        for arc in (*network.arcs, NEXT_SENTENCE):
+            if arc.word in missing:
+                continue
+            symbol = None if arc.word is None else symbols.get(arc.word, symbols.get(arc.word.casefold()))
+            if symbol:
+                self._word_arcs[arc.source, symbol].append(arc._replace(word=symbol))
+                self._sources[symbol].append(arc.source)
+            else:
+                self._empty_arcs[arc.source].append(arc._replace(word=None))
+                self._empty_sources[arc.target].append(arc.source)
         self.has_tags = any(arc.tag for arc in network.arcs)
 
     def __call__(self, words: Sequence[str]) -> list[SlotSpan]:
         """Return the tags of words in the order of their first words; none for words that are no sentence."""
         if not words or not self.has_tags:
             return []
-        arrivals = [self._closure({WordNetwork.START: (0.0, None)})]
-        for word in words:
-            costs: dict[int, tuple[float, WordArc | None]] = {}
+        costs: dict[int, tuple[float, WordArc | None]] = {WordNetwork.START: (0.0, None)}
+        arrivals = []
+        for symbol in (word.casefold() for word in words):
+            arrivals.append(self._closure(costs, self._sources.get(symbol, ())))
+            costs = {}
             for node, (cost, _) in arrivals[-1].items():
-                for arc in self._outgoing[node]:
+                for arc in self._word_arcs.get((node, symbol), ()):
                     reached = cost + arc.cost
-                    if arc.word == word.casefold() and (arc.target not in costs or reached < costs[arc.target][0]):
+                    if arc.target not in costs or reached < costs[arc.target][0]:
                         costs[arc.target] = reached, arc
-            arrivals.append(self._closure(costs))
+        arrivals.append(self._closure(costs, [WordNetwork.END]))
         return _spans(arrivals) if WordNetwork.END in arrivals[-1] else []
 
-    def _closure(self, costs: dict[int, tuple[float, WordArc | None]]) -> dict[int, tuple[float, WordArc | None]]:
-        """Return cost and last arc of all nodes that can be reached from these without a further word."""
-        heap = [(cost, number, node, arc) for number, (node, (cost, arc)) in enumerate(costs.items())]
+    def _closure(
+        self, costs: dict[int, tuple[float, WordArc | None]], ends: Sequence[int]
+    ) -> dict[int, tuple[float, WordArc | None]]:
+        """Return cost and last arc of all nodes on paths without a further word to the nodes `ends`."""
+        useful = self._leading_to(ends)
+        heap = [(cost, number, node, arc) for number, (node, (cost, arc)) in enumerate(costs.items()) if node in useful]
+        heapq.heapify(heap)
         arrivals: dict[int, tuple[float, WordArc | None]] = {}
-        pushed = len(heap)
+        pushed = len(costs)
         while heap:
             cost, _, node, last = heapq.heappop(heap)
             if node in arrivals:
                 continue
             arrivals[node] = cost, last
-            for arc in self._outgoing[node]:
-                if arc.word is None and arc.target not in arrivals:
+            for arc in self._empty_arcs.get(node, ()):
+                if arc.target in useful and arc.target not in arrivals:
                     heapq.heappush(heap, (cost + arc.cost, pushed, arc.target, arc))
                     pushed += 1
         return arrivals
+
+    def _leading_to(self, ends: Sequence[int]) -> set[int]:
+        """Return the nodes from which some of `ends` can be reached without a word."""
+        useful = set(ends)
+        waiting = list(useful)
+        while waiting:
+            sources = set(self._empty_sources.get(waiting.pop(), ())) - useful
+            useful |= sources
+            waiting += sources
+        return useful
 
 
 def _spans(arrivals: Sequence[Mapping[int, tuple[float, WordArc | None]]]) -> list[SlotSpan]:

@@ -26,6 +26,7 @@ def word_acceptor(network: WordNetwork, missing: Sequence[str] = ()) -> tuple[Ar
     Raises GraphError for a network that is too large without empty arcs, and for one without a sentence; `missing` are
     words that were left out, for its message.
     """
+    network = network.without_tags()
     words = network.words
     arrays = _without_empty_arcs(network, {word: i for i, word in enumerate(words, start=1)})
     import kaldifst

@@ -1,10 +1,12 @@
 """Long recordings: a search of the stream finds the pauses, then each utterance is recognised on its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from decoder.grammars.slots import SlotParse, SlotSpan
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Progress, Recording
 from decoder.recognizer.transcript import Transcript
@@ -37,9 +39,11 @@ def transcribe_long(
     reasons: list[str] = []
     scores: list[float] = []
     accepted: list[bool | None] = []
+    lengths: list[int] = []
     for start, samples in division.utterances(progress):
         transcript = recognize(recording, samples, start)
         words += [word._replace(start=word.start + start, end=word.end + start) for word in transcript.words]
+        lengths.append(len(transcript.words))
         scores += [] if transcript.grammar_score is None else [transcript.grammar_score]
         accepted.append(transcript.accepted)
         end = start + len(samples) / recording.target
@@ -48,7 +52,19 @@ def transcribe_long(
     joined = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
     if len(scores) < len(accepted) or not scores:
         return joined
-    return replace(joined, grammar_score=min(scores), accepted=all(accepted), parse_slots=transcript.parse_slots)
+    parse = None if transcript.parse_slots is None else partial(_slots_of_each, transcript.parse_slots, lengths)
+    return replace(joined, grammar_score=min(scores), accepted=all(accepted), parse_slots=parse)
+
+
+def _slots_of_each(parse: SlotParse, lengths: Sequence[int], words: Sequence[str]) -> list[SlotSpan]:
+    """Return the tags of utterances of so many words: each is a sentence of its own."""
+    spans: list[SlotSpan] = []
+    first = 0
+    for length in lengths:
+        of_utterance = parse(words[first : first + length])
+        spans += [SlotSpan(tag, first + begin, first + end) for tag, begin, end in of_utterance]
+        first += length
+    return spans
 
 
 class _Division:

@@ -110,13 +110,13 @@ def jsgf_rules(text: str, where: str = "JSGF grammar") -> tuple[dict[str, Expres
         first_line = text.strip().split("\n")[0][:MOST_SHOWN]
         raise FormatError(f"{where}:1: {first_line!r}; expected '#JSGF V1.0;', the header of a JSGF grammar")
     blank = "\n" * text.count("\n", 0, header.end())  # keeps the numbers of the lines
-    name, first_line = parse(_parser(), blank + text[header.end() :], where, _NAMES)
+    name, definitions = parse(_parser(), blank + text[header.end() :], where, _NAMES)
     rules: dict[str, Expression] = {}
-    for rule, line, expression, _ in first_line:
+    for rule, line, expression, _ in definitions:
         if rule in rules or rule in SPECIAL:
             raise FormatError(f"{where}:{line}: rule {rule} is defined already; expected each name once")
         rules[rule] = expression
-    public = [rule for rule, _, _, is_public in first_line if is_public]
+    public = [rule for rule, _, _, is_public in definitions if is_public]
     qualified = {f"<{name}.{rule[1:]}": Reference(rule, 1) for rule in rules}
     return {**qualified, **rules, **SPECIAL}, public
 

@@ -24,7 +24,8 @@ class WordArc(NamedTuple):
     cost : float
         -ln of the weight, at least 0.
     tag : str or None
-        Of an arc without a word: the tag of the words from here on, or TAG_END where it ends.
+        Of an arc without a word, which is the only one to its target: the tag of the words from here on; or TAG_END
+        where it ends, on the only arc from its source.
     """
 
     source: int
@@ -58,6 +59,17 @@ class WordNetwork:
         """The words, each once, in the order of the arcs."""
         return list(dict.fromkeys(arc.word for arc in self.arcs if arc.word is not None))
 
+    def without_tags(self) -> "WordNetwork":
+        """Return the network of the same grammar without tags, whose parts begin and end where their tags did."""
+        node = list(range(self.num_nodes))
+        for arc in self.arcs:  # those of a tag before those of the tags inside it
+            if arc.tag == TAG_END:
+                node[arc.source] = node[arc.target]
+            elif arc.tag:
+                node[arc.target] = node[arc.source]
+        arcs = [WordArc(node[arc.source], node[arc.target], *arc[2:]) for arc in self.arcs if arc.tag is None]
+        return WordNetwork(self.num_nodes, arcs, self.where)
+
 
 class NetworkBuilder:
     """Collects nodes and arcs, and raises FormatError when there are too many."""
@@ -66,6 +78,7 @@ class NetworkBuilder:
         self.where = where
         self.arcs: list[WordArc] = []
         self.num_nodes = 2
+        self._num_tags = 0  # arcs with a tag: two for each
 
     def node(self) -> int:
         """Create a node and return its number."""
@@ -76,7 +89,8 @@ class NetworkBuilder:
         """Add an arc.  Raises FormatError for one arc too many and for a cost that is negative or not finite."""
         if not 0 <= cost < math.inf:
             raise FormatError(f"{self.where}: cost {cost:g} of {word or 'an arc'}; expected a number of at least 0")
-        if len(self.arcs) >= MOST_ARCS:
+        self._num_tags += tag is not None
+        if len(self.arcs) - self._num_tags >= MOST_ARCS or self._num_tags > 2 * MOST_ARCS:
             raise FormatError(
                 f"{self.where}: more than {MOST_ARCS} arcs when its rules are expanded; expected a smaller grammar, "
                 "without rules that multiply each other"

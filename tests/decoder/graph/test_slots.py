@@ -1,11 +1,14 @@
 """The tags of sentences, compared with the parses of all derivations of a grammar."""
 
 import itertools
+import re
 
 import hypothesis.strategies as st
+import numpy as np
 from hypothesis import given
 
 from decoder.grammars.slots import SlotParser
+from decoder.grammars.word_acceptor import word_acceptor
 from readers.language.grammars.expression import Choice, Maybe, Series, Tagged, Word, expand
 from readers.language.grammars.jsgf import parse_jsgf
 
@@ -43,10 +46,24 @@ def test_words_are_compared_as_they_are_written_out():
     assert tags("Turn {x} twenty {n};", "turn 20", outputs={"twenty": "20"}) == [("x", 0, 1), ("n", 1, 2)]
     assert tags("(a | b) {x} c {y};", "b c", missing=["a"]) == [("x", 0, 1), ("y", 1, 2)]
     assert tags("uh {x} c {y};", "c", outputs={"uh": ""}) == [("y", 0, 1)]
+    assert tags("May {x} | may {y};", "5", outputs={"May": "5"}) == [("x", 0, 1)]
+    assert tags("May {x} | may {y};", "may", outputs={"May": "5"}) == [("y", 0, 1)]
 
 
 def test_a_tag_that_would_not_end_is_ignored():
     assert tags("a {x} <s> {rest} | b;", "a a b") == [("x", 0, 1), ("x", 1, 2)]
+
+
+def test_tags_change_nothing_about_the_words():
+    many = " | ".join(f"w{number} {{n={number}}}" for number in range(400))
+    rules = f"(/1/ <t> | /3/ (<t>+ {{x}}) [z {{y}} {{z}}]) [and <s> {{rest}}]; <t> = {many};"
+    tagged, plain = (parse_jsgf(HEAD + text) for text in (rules, re.sub(r"\{[^}]*\}", "", rules)))
+    assert sum(arc.tag is not None for arc in tagged.arcs) > 1600
+    acceptor, words = word_acceptor(tagged)
+    expected, expected_words = word_acceptor(plain)
+    assert words == expected_words
+    for column in ("source", "target", "label", "cost", "final_cost"):
+        np.testing.assert_array_equal(getattr(acceptor, column), getattr(expected, column))
 
 
 def derivations(item, count=0):

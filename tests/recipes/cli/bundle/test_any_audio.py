@@ -235,6 +235,13 @@ def test_every_utterance_of_a_long_recording_must_match_a_grammar(recognizer):
     assert (every["C"].accepted, every["C"].grammar_score < every[WORDS].grammar_score) == (False, True)
 
 
+def test_each_utterance_of_a_long_recording_has_slots_of_its_own(recognizer):
+    long, _ = spoken_with_pauses((3, 4))
+    grammar = "#JSGF V1.0; grammar g; public <s> = (AB C)+ {spelling};"
+    transcript = recognizer.with_grammar(grammar, "jsgf").with_audio(longest=1.0).transcribe(long, RATE)
+    assert [slot.value for slot in transcript.slots] == [WORDS, WORDS]
+
+
 def test_a_long_recording_keeps_only_the_samples_of_an_utterance(recognizer, monkeypatch):
     from decoder.recognizer import recording
     from decoder.recognizer.long_recording import _Division
