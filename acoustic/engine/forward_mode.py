@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.gap_masking import GapMasked
 from acoustic.engine.planning.node_table import traits
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
-from acoustic.nodes.base import Node, PassContext, Shape
+from acoustic.nodes.base import Node, PassContext
+from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError, ShapeError
 
@@ -80,13 +82,13 @@ def jacobian_vector_product(
     if layout is not None:
         run.sequences = Sequences(network.backend.xp)
         run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
-    found = components([network[name] for name in roots])
-    leaves = {node.name for component in found for node in component if node.is_leaf}
+    parts = components([network[name] for name in roots])
+    leaves = {node.name for component in parts for node in component if node.is_leaf}
     for name in directions:
         if name not in leaves:
             raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
     duals = _Duals(network, run, matrices, directions)
-    for component in found:
+    for component in parts:
         if is_loop(component):
             duals.add_loop(loop_order(component))
         else:
@@ -117,7 +119,7 @@ class _Duals:
             shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
             framed = [self.network.shapes[operand.name].has_frames for operand in operands]
             if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-                node = Ungapped(node, framed)
+                node = GapMasked(node, framed)
             self.known[node.name] = _computed(self.run, node, shape, duals, moves)
             self.shapes[node.name] = shape
         if moves:
@@ -134,17 +136,20 @@ class _Duals:
     def add_loop(self, order: Sequence[Node]) -> None:
         """Compute a loop step by step; the value of a delay before the start of a sequence does not move."""
         delays = [node for node in order if node.delay]
+        assert isinstance(delays[0], DelayNode)
         sequences = delays[0].sequences(self.run)
         backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
-        inside = {node.name for node in order}
-        outside = {one.name for node in order for one in computed_operands(node)} - inside
-        if moves := bool(outside & self.moving):
-            self.moving |= inside
+        members = {node.name for node in order}
+        outer_operands = {operand.name for node in order for operand in computed_operands(node)} - members
+        if moves := bool(outer_operands & self.moving):
+            self.moving |= members
         for node in order:
             self._moves(node)
             shape = self.shapes[node.name] = self.network.shapes[node.name].with_columns(sequences.num_steps * slots)
-            self.known[node.name] = Dual(backend.empty(*shape), backend.empty(*shape))
-        framed = {name: name in inside or self.network.shapes[name].has_frames for name in inside | outside}
+            self.known[node.name] = Dual(
+                backend.empty(shape.rows, shape.num_columns), backend.empty(shape.rows, shape.num_columns)
+            )
+        framed = {name: name in members or self.network.shapes[name].has_frames for name in members | outer_operands}
 
         def of_step(name: str, t: int) -> Dual:
             dual, columns = self.known[name], slice(t * slots, (t + 1) * slots)
@@ -180,7 +185,7 @@ def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions:
 
 def _computed(run: PassContext, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
     inputs = [operand.value for operand in operands]
-    value = run.backend.empty(*shape)
+    value = run.backend.empty(shape.rows, shape.num_columns)
     node.forward(run, *inputs, out=value)
     if not moves:
         return Dual(value, run.xp.zeros_like(value))

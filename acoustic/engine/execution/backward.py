@@ -94,8 +94,8 @@ class BackwardLister:
             operations += self._step(plan, plan.wanted, worker, touched, {} if plan.deferred else routes)
             factors = [k for k in plan.layer_products if plan.deferred and self._name(plan, k) in self.layers]
             if factors:
-                given = {k: self._route_of_frames(self._name(plan, k), worker) for k in factors}
-                operations += self._step(plan, tuple(factors), worker, set(), given)
+                routes_of_frames = {k: self._route_of_frames(self._name(plan, k), worker) for k in factors}
+                operations += self._step(plan, tuple(factors), worker, set(), routes_of_frames)
         return operations
 
     def _late_product(self, plan: BackwardPlan, worker: Worker, touched: set[str]) -> Operations:
@@ -108,7 +108,7 @@ class BackwardLister:
                 routes = {**routes, k: GradientRoute(factors=partial(self._update_layer, layer, share))}
         operations = self._step(plan, plan.deferred, worker, touched, routes, share)
         for name in plan.finished_products:
-            columns = share_of(*share, self.program.layout.shapes[name].cols)
+            columns = share_of(*share, self.program.layout.shapes[name].num_columns)
             operations += self._hand_over_part(name, columns)
         return operations
 
@@ -165,8 +165,8 @@ class BackwardLister:
         finished = {name for plan in together for name in plan.finished} - read
         for name in list(program.workers[-1].partial_gradients)[worker.index :: len(program.workers)]:
             gradient, emitter = program.matrix(gradient_of(name), program.whole), program.emitter(name)
-            for other in program.workers[1:]:
-                emitter.accumulate(gradient, other.partial_gradients[name])
+            for later_worker in program.workers[1:]:
+                emitter.accumulate(gradient, later_worker.partial_gradients[name])
             operations += emitter.operations
             if completes and name in finished:
                 operations += self._hand_over_part(name, slice(0, gradient.shape[1]))

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from acoustic.engine.planning.fusion import fuse
-from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.gap_masking import GapMasked
 from acoustic.engine.planning.node_table import traits
-from acoustic.engine.planning.pair_links import Socket
+from acoustic.engine.planning.pair_links import ExternalInput
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.kernels.backend import Backend
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, Shape
+from acoustic.nodes.base import SOCKET, Node
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
 from acoustic.recurrence.loop_node import Loop, LoopOutput
@@ -25,9 +26,9 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
-    replaced |= _ungapped(order, shapes)
+    replaced |= _gap_masked(order, shapes)
     replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
-    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.has(SOCKET)}
+    replaced |= {node.name: ExternalInput(node, shapes[node.name]) for node in order if node.has(SOCKET)}
 
     def operands(node: Node) -> tuple[Node, ...]:
         return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
@@ -36,21 +37,21 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     children = {node.name: operands(node) for node in order}
     from_input: set[str] = set()
     for node in order:
-        given = node.is_input or node.has(SOCKET)
-        if given or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
+        is_external = node.is_input or node.has(SOCKET)
+        if is_external or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
             from_input.add(node.name)
     needed = need_gradient(order, lambda node: children[node.name])
-    known = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}
-    return Graph(tuple(order), children, known, frozenset(from_input), frozenset(needed))
+    graph_shapes = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}
+    return Graph(tuple(order), children, graph_shapes, frozenset(from_input), frozenset(needed))
 
 
-def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
+def _gap_masked(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
     """By name, for each sum over frames a node that ignores gaps."""
     replaced: dict[str, Node] = {}
     for node in order:
         framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
         if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-            replaced[node.name] = Ungapped(node, framed)
+            replaced[node.name] = GapMasked(node, framed)
     return replaced
 
 
@@ -65,15 +66,15 @@ def _loop_outputs(
     for node in order:
         for operand in computed_operands(node):
             users[operand.name].add(node.name)
-    asked = {root.name for root in roots}
+    root_names = {root.name for root in roots}
     for component in components(roots):
         if not is_loop(component):
             continue
-        members, inside = loop_order(component), {node.name for node in component}
-        visible = {name for name in inside if name in asked or users[name] - inside}
+        members, member_names = loop_order(component), {node.name for node in component}
+        visible = {name for name in member_names if name in root_names or users[name] - member_names}
         loop = None
         if options.compiled_loops:
-            taken_in = _made_for(inside, order, users, asked, shapes)
+            taken_in = _made_for(member_names, order, users, root_names, shapes)
             # Delays first, then nodes that do not need them, which may be computed for all steps at once.
             count = sum(node.delay != 0 for node in members)
             loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, backend, options)
@@ -84,7 +85,11 @@ def _loop_outputs(
 
 
 def _made_for(
-    inside: set[str], order: Sequence[Node], users: dict[str, set[str]], asked: set[str], shapes: dict[str, Shape]
+    member_names: set[str],
+    order: Sequence[Node],
+    users: dict[str, set[str]],
+    root_names: set[str],
+    shapes: dict[str, Shape],
 ) -> list[Node]:
     """Products of operands outside a loop, and sums of them, that only this loop needs; operands come first.
 
@@ -93,13 +98,13 @@ def _made_for(
     candidates: dict[str, Node] = {}
     for node in order:
         adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
-        if node.name not in inside and (adds_up or _is_product_from_outside(node, shapes)):
+        if node.name not in member_names and (adds_up or _is_product_from_outside(node, shapes)):
             candidates[node.name] = node
-    found: set[str] = set()
+    taken_in: set[str] = set()
     for name in reversed(candidates):  # users come first
-        if name not in asked and users[name] <= inside | found:
-            found.add(name)
-    return [node for name, node in candidates.items() if name in found]
+        if name not in root_names and users[name] <= member_names | taken_in:
+            taken_in.add(name)
+    return [node for name, node in candidates.items() if name in taken_in]
 
 
 def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
