@@ -5,21 +5,23 @@ their values are stored.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acoustic.engine.execution.gradient_sink import GradientSink, sink_of
-from acoustic.engine.execution.inputs import Feed
+from acoustic.engine.execution.inputs import PassInputs
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.program import Program
+from acoustic.engine.planning.buffer_sharing import MatrixKey
 from acoustic.engine.planning.execution_graph import build_graph
 from acoustic.engine.planning.pass_plan import gradient_of, lay_out, value_of
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.base import Node
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.operations import Operation
@@ -83,12 +85,12 @@ class Engine:
         divides_products = self.max_workers < num_threads
         kernels = self.backend.kernels_with(self.backend.team) if divides_products else self.backend.kernels
         self._blas = one_blas_thread if divides_products else nullcontext()
-        self._feed = Feed(network, self.graph, self.roots, kernels)
-        self.inputs = self._feed.names
+        self._pass_inputs = PassInputs(network, self.graph, self.roots, kernels)
+        self.inputs = self._pass_inputs.names
         self._criterion = self.default_criterion()
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._memory = EngineMemory(self.backend)
-        self._owner: dict[int, Hashable] = {}  # the matrix that each slab holds now
+        self._owner: dict[int, MatrixKey] = {}  # the matrix that each slab holds now
         self._program: Program | None = None  # of the last pass, unless that failed
         self._differentiable: str | None = None  # the criterion whose backward may follow
 
@@ -155,15 +157,15 @@ class Engine:
         if training and criterion is None:
             raise ModelError(f"roots {', '.join(self.roots)}: none is a criterion; expected one for a training pass")
         self._differentiable = None
-        self._feed.begin(matrices or {}, training, dropout_rate, seed, layout, first_column)
+        self._pass_inputs.begin(matrices or {}, training, dropout_rate, seed, layout, first_column)
         before, self._program = self._program, None
         program = self._program_for(criterion)
         try:
             with self._blas:
                 program.begin()
-                program.forward(self._feed.is_changed or program is not before)
+                program.forward(self._pass_inputs.is_changed or program is not before)
         except BaseException:
-            self._feed.sequences.forget()
+            self._pass_inputs.sequences.forget()
             raise
         self._program, self._owner, self._differentiable = program, program.layout.after_forward, criterion
 
@@ -198,7 +200,7 @@ class Engine:
             )
         self._differentiable = None  # gradients overwrite values, so that backward cannot run twice
         self._owner = program.layout.after_backward
-        sequences = self._feed.run.sequences
+        sequences = self._pass_inputs.run.sequences
         with self._blas:
             program.backward(sink_of(on_gradient), None if sequences is None else sequences.idle)
         if on_gradient is not None:
@@ -208,7 +210,7 @@ class Engine:
         for node, work in program.statistics:
             operands = self.graph.operands[node.name]
             stored = [operand.value if operand.is_stored else None for operand in operands]
-            for k, value in node.updated_statistics(self._feed.run, stored, work, program.columns).items():
+            for k, value in node.updated_statistics(self._pass_inputs.run, stored, work, program.columns or 0).items():
                 operands[k].value[...] = value
                 operands[k].touch()
 
@@ -235,8 +237,8 @@ class Engine:
             If the value has been overwritten.
         """
         node = self.network[name]
-        if name in self._feed.inputs:
-            return self.backend.asarray(self._feed.inputs[name])
+        if name in self._pass_inputs.inputs:
+            return self.backend.asarray(self._pass_inputs.inputs[name])
         if node.is_stored and node.value is not None:
             return node.value
         program = self._program
@@ -248,16 +250,16 @@ class Engine:
 
     def reorder(self, slots: Sequence[int]) -> None:
         """Let slot s of the next minibatch continue the sequence that slot slots[s] held in the last one."""
-        self._feed.sequences.reorder(np.asarray(slots))
+        self._pass_inputs.sequences.reorder(np.asarray(slots))
 
     @property
     def sequence_state(self) -> SequenceState | None:
         """What the next minibatch continues, None for nothing; it may be given to another engine of the network."""
-        return self._feed.sequences.state
+        return self._pass_inputs.sequences.state
 
     @sequence_state.setter
     def sequence_state(self, state: SequenceState | None) -> None:
-        self._feed.sequences.state = state
+        self._pass_inputs.sequences.state = state
 
     @property
     def program(self) -> Iterable[Operation]:
@@ -272,7 +274,7 @@ class Engine:
 
     def _program_for(self, criterion: str | None) -> Program:
         """Return the program for the inputs' number of columns, with the gradients of `criterion` if there is one."""
-        columns = next((matrix.shape[1] for matrix in self._feed.inputs.values()), None)
+        columns = next((matrix.shape[1] for matrix in self._pass_inputs.inputs.values()), None)
         key = (columns, criterion)
         program = self._programs.get(key)
         if program is None:
@@ -285,7 +287,7 @@ class Engine:
             if self._memory.grow(layout.plan.sizes):  # views of the old memory are invalid
                 self._programs.clear()
             program = self._programs[key] = Program(
-                self._memory, layout, columns, criterion, num_workers, self._feed, self.options
+                self._memory, layout, columns, criterion, num_workers, self._pass_inputs, self.options
             )
             if len(self._programs) > LAYOUTS_KEPT:
                 self._programs.popitem(last=False)

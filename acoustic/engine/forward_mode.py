@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.gap_masking import GapMasked
 from acoustic.engine.planning.node_table import traits
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
-from acoustic.nodes.base import Node, PassContext, Shape
+from acoustic.nodes.base import Node, PassContext
+from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError, ShapeError
 
@@ -117,7 +119,7 @@ class _Duals:
             shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
             framed = [self.network.shapes[operand.name].has_frames for operand in operands]
             if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-                node = Ungapped(node, framed)
+                node = GapMasked(node, framed)
             self.known[node.name] = _computed(self.run, node, shape, duals, moves)
             self.shapes[node.name] = shape
         if moves:
@@ -134,6 +136,7 @@ class _Duals:
     def add_loop(self, order: Sequence[Node]) -> None:
         """Compute a loop step by step; the value of a delay before the start of a sequence does not move."""
         delays = [node for node in order if node.delay]
+        assert isinstance(delays[0], DelayNode)
         sequences = delays[0].sequences(self.run)
         backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
         inside = {node.name for node in order}
@@ -143,7 +146,9 @@ class _Duals:
         for node in order:
             self._moves(node)
             shape = self.shapes[node.name] = self.network.shapes[node.name].with_columns(sequences.num_steps * slots)
-            self.known[node.name] = Dual(backend.empty(*shape), backend.empty(*shape))
+            self.known[node.name] = Dual(
+                backend.empty(shape.rows, shape.num_columns), backend.empty(shape.rows, shape.num_columns)
+            )
         framed = {name: name in inside or self.network.shapes[name].has_frames for name in inside | outside}
 
         def of_step(name: str, t: int) -> Dual:
@@ -180,7 +185,7 @@ def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions:
 
 def _computed(run: PassContext, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
     inputs = [operand.value for operand in operands]
-    value = run.backend.empty(*shape)
+    value = run.backend.empty(shape.rows, shape.num_columns)
     node.forward(run, *inputs, out=value)
     if not moves:
         return Dual(value, run.xp.zeros_like(value))

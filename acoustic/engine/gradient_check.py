@@ -16,6 +16,7 @@ import numpy as np
 
 from acoustic.engine.engine import Engine
 from acoustic.engine.forward_mode import jacobian_vector_product
+from acoustic.engine.pair_engine import AnyEngine
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.errors import ModelError
@@ -54,7 +55,7 @@ class GradientChecker:
     precision, whose rounding errors are as large as the differences.
     """
 
-    def __init__(self, engine: Engine, criterion: str, matrices: Mapping[str, Any], **settings: Any) -> None:
+    def __init__(self, engine: AnyEngine, criterion: str, matrices: Mapping[str, Any], **settings: Any) -> None:
         if engine.backend.precision != "double":
             raise ModelError("gradient check of a network in single precision; expected precision=double")
         self.engine, self.criterion, self.matrices, self.settings = engine, criterion, matrices, settings

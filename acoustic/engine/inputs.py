@@ -1,13 +1,13 @@
 """What a network needs of a reader: the streams, their dimensions, sequences, features and words."""
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import SUPERVISED
 from acoustic.nodes.crf import PathNode
+from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
 from readers.language.vocabulary_record import VocabularyRecord
@@ -15,12 +15,37 @@ from readers.language.vocabulary_record import VocabularyRecord
 BY_UTTERANCE = "for HTKMLFReader by frameMode=false, for ArrayReader by frame_mode=False"
 
 
-def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
+class HasInputs(Protocol):
+    """What the checks need of an engine: its network, and the names of its inputs and roots."""
+
+    @property
+    def network(self) -> Network:
+        """The network that is evaluated."""
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Names of the inputs that a reader must provide."""
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Names of the nodes that are evaluated."""
+
+
+@dataclass(frozen=True)
+class NetworkInputs:
+    """Some inputs of a network, for checks without an engine."""
+
+    network: Network
+    inputs: Sequence[str]
+    roots: Sequence[str] = ()
+
+
+def check_inputs(engine: HasInputs, reader: Any, title: str = "reader") -> None:
     """Check that a reader provides what the network needs.
 
     Parameters
     ----------
-    engine : Engine
+    engine : Engine, PairEngine or NetworkInputs
         The network and its inputs.
     reader : readers.minibatches.base.Reader
         The reader to check.
@@ -62,10 +87,10 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     check_vocabularies(engine, reader, title)
 
 
-def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
+def _check_supervision(engine: HasInputs, reader: Any, title: str) -> None:
     """Raise ModelError if a criterion of whole sequences gets single frames, pieces, or nothing to compare with."""
     order = forward_order([engine.network[name] for name in engine.roots])
-    criterion = next((node for node in order if node.has(SUPERVISED)), None)
+    criterion = next((node for node in order if isinstance(node, SupervisedCriterion)), None)
     if criterion is None:
         return
     if getattr(reader, "in_sequence", None) is False:
@@ -85,7 +110,7 @@ def _check_supervision(engine: Engine, reader: Any, title: str) -> None:
     raise ModelError(f"{criterion.where}: {title} gives {fault}")
 
 
-def _check_features(engine: Engine, reader: Any, title: str) -> None:
+def _check_features(engine: HasInputs, reader: Any, title: str) -> None:
     """Raise ModelError if the network was trained on other features than those of the reader."""
     if getattr(reader, "ignores_feature_mismatch", False):
         return
@@ -100,32 +125,32 @@ def _check_features(engine: Engine, reader: Any, title: str) -> None:
                 raise ModelError(f"{fault}; {IGNORE_HINT}")
 
 
-def feature_records(engine: Engine, reader: Any) -> dict[str, FeatureRecord]:
+def feature_records(engine: HasInputs, reader: Any) -> dict[str, FeatureRecord]:
     """Return how the features that a reader gives to each input were computed, as far as it is known."""
     found = reader.feature_records() if hasattr(reader, "feature_records") else {}
     return {name: record for name, record in found.items() if name in engine.inputs}
 
 
-def add_feature_records(engine: Engine, reader: Any) -> None:
+def add_feature_records(engine: HasInputs, reader: Any) -> None:
     """Record in the network how the features that it is trained on were computed."""
     network = engine.network
     for name, record in feature_records(engine, reader).items():
         network.feature_records[name] = network.feature_records.get(name, record).updated(record)
 
 
-def vocabularies(engine: Engine, reader: Any) -> dict[str, VocabularyRecord]:
+def vocabularies(engine: HasInputs, reader: Any) -> dict[str, VocabularyRecord]:
     """Return the vocabulary that a reader uses for each input, for inputs of text."""
     found = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
     return {name: record for name, record in found.items() if name in engine.inputs}
 
 
-def add_vocabularies(engine: Engine, reader: Any) -> None:
+def add_vocabularies(engine: HasInputs, reader: Any) -> None:
     """Record in the network the words that it is trained on."""
     for name, record in vocabularies(engine, reader).items():
         engine.network.vocabularies.setdefault(name, record)
 
 
-def check_vocabularies(engine: Engine, reader: Any, title: str = "reader") -> None:
+def check_vocabularies(engine: HasInputs, reader: Any, title: str = "reader") -> None:
     """Raise ModelError if the network was trained with other words, or word classes, than those of the reader."""
     network, places = engine.network, reader.places() if hasattr(reader, "places") else {}
     for name, record in vocabularies(engine, reader).items():
@@ -136,7 +161,7 @@ def check_vocabularies(engine: Engine, reader: Any, title: str = "reader") -> No
                 raise ModelError(fault)
 
 
-def _check_classes(engine: Engine, reader: Any, title: str) -> None:
+def _check_classes(engine: HasInputs, reader: Any, title: str) -> None:
     """Raise ShapeError if a class-based criterion has fewer words or classes than the reader's vocabulary."""
     wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
     shapes = engine.network.shapes

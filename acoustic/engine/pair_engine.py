@@ -11,17 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from acoustic.engine.engine import Engine
-from acoustic.engine.planning.pair_links import GradientReturn, Socket
+from acoustic.engine.planning.pair_links import ExternalInput, GradientReturn
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import SOCKET, Node, Shape
+from acoustic.nodes.base import SOCKET, Node
 from readers.errors import ModelError
 from readers.minibatches.sequence_pairs import PairLayout
 
 RETURN = "gradients from the decoder"
 
 
-def make_engine(network: Network, roots: Sequence[str], **settings: Any) -> "Engine | PairEngine":
+def make_engine(network: Network, roots: Sequence[str], **settings: Any) -> "AnyEngine":
     """Make the engine for the nodes below some roots.
 
     Parameters
@@ -53,10 +54,10 @@ def encoder_of(network: Network, sources: Sequence[Node], learns: bool) -> tuple
     Raises ModelError for a PairNetwork in that part.
     """
     order = forward_order(sources)
-    socket = next((node for node in order if node.has(SOCKET)), None)
-    if socket is not None:
+    inner = next((node for node in order if node.has(SOCKET)), None)
+    if inner is not None:
         raise ModelError(
-            f"{socket.where}: in the encoder of another PairNetwork; expected two networks, not a longer chain"
+            f"{inner.where}: in the encoder of another PairNetwork; expected two networks, not a longer chain"
         )
     part = copy.copy(network)
     part.nodes = {node.name: node for node in order}
@@ -95,10 +96,10 @@ class PairEngine:
         self.network, self.backend = network, network.backend
         self.decoder = Engine(network, roots, **settings)
         self.roots = self.decoder.roots
-        self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
-        self.sources = list(dict.fromkeys(socket.source for socket in self.sockets))
+        self.external_inputs = [node for node in self.decoder.graph.order if isinstance(node, ExternalInput)]
+        self.sources = list(dict.fromkeys(external_input.source for external_input in self.external_inputs))
         self._layout: PairLayout | None = None
-        self._learns = any(socket.learns for socket in self.sockets)
+        self._learns = any(external_input.learns for external_input in self.external_inputs)
         part, self._back = encoder_of(network, self.sources, self._learns)
         names = [source.name for source in self.sources]
         self.encoder = Engine(part, [*names, RETURN] if self._learns else names, **settings)
@@ -141,7 +142,7 @@ class PairEngine:
         """
         if not isinstance(layout, PairLayout):
             raise ModelError(
-                f"{self.sockets[0].where}: no pairs of sequences; expected those of an encoderReader and a "
+                f"{self.external_inputs[0].where}: no pairs of sequences; expected those of an encoderReader and a "
                 "decoderReader, which trainEncoderDecoder has"
             )
         matrices, returns = matrices or {}, training and self._learns
@@ -153,9 +154,9 @@ class PairEngine:
             **settings,
         )
         self._layout = layout
-        for socket in self.sockets:
-            values = self.encoder.value(socket.source.name)[:, self._columns(socket)]
-            socket.take(values, layout.target_starts, layout.target_sequence)
+        for external_input in self.external_inputs:
+            values = self.encoder.value(external_input.source.name)[:, self._columns(external_input)]
+            external_input.take(values, layout.target_starts, layout.target_sequence)
         given = {name: matrices[name] for name in self.decoder.inputs if name in matrices}
         self.decoder.forward(given, training, criterion=criterion, layout=layout.target, **settings)
 
@@ -166,18 +167,18 @@ class PairEngine:
             return
         self._back.gradients = [
             [
-                (self._columns(socket), socket.gradient)
-                for socket in self.sockets
-                if socket.source is source and socket.gradient is not None
+                (self._columns(external_input), external_input.gradient)
+                for external_input in self.external_inputs
+                if external_input.source is source and external_input.gradient is not None
             ]
             for source in self.sources
         ]
         self.encoder.backward(RETURN, on_gradient)
 
-    def _columns(self, socket: Socket) -> Any:
+    def _columns(self, external_input: ExternalInput) -> Any:
         """The columns (K,) of the encoder that a PairNetwork reads."""
         assert self._layout is not None
-        columns = self._layout.source_starts if socket.from_first else self._layout.source_ends
+        columns = self._layout.source_starts if external_input.from_first else self._layout.source_ends
         return self.backend.xp.asarray(columns)
 
     def gradient(self, name: str) -> Any:
@@ -191,3 +192,6 @@ class PairEngine:
     def allocated(self) -> int:
         """Return the bytes of the buffers of both networks; see Engine.allocated."""
         return self.encoder.allocated() + self.decoder.allocated()
+
+
+AnyEngine = Engine | PairEngine

@@ -41,6 +41,12 @@ class Shape(NamedTuple):
         return f"{self.rows}x{'*' if self.cols is None else self.cols}"
 
     @property
+    def num_columns(self) -> int:
+        """The number of columns, where it does not depend on the number of frames."""
+        assert isinstance(self.cols, int)
+        return self.cols
+
+    @property
     def has_frames(self) -> bool:
         """Whether the number of columns depends on the number of frames."""
         return not isinstance(self.cols, int)

@@ -4,7 +4,7 @@ The algorithms are those of the CNTK book. All of them are iterative, because a 
 deeper than Python's recursion limit.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from acoustic.nodes.base import SOCKET, Node
 from readers.errors import ModelError
@@ -161,7 +161,7 @@ def need_gradient(order: Sequence[Node], children: Children = computed_operands)
     return needed
 
 
-def gradient_order(criterion: Node, needed: set[str], children: Children = computed_operands) -> list[Node]:
+def gradient_order(criterion: Node, needed: Collection[str], children: Children = computed_operands) -> list[Node]:
     """Return the computed nodes below `criterion` that need a gradient, each after all its users.
 
     Raises ModelError for a node in between that has no gradient, such as ErrorPrediction.

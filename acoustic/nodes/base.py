@@ -21,7 +21,6 @@ WORK = "work"  # in `backward_reads`: the node's workspace
 RANDOM = "random"  # the value depends on PassContext: random numbers, training or not
 DELAY = "delay"  # may be created before its operand: see `Node.delay`
 SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
-SUPERVISED = "supervised"  # reads the lattices or graphs that a layout carries
 CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
 RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
 

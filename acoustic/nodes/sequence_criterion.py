@@ -19,7 +19,7 @@ from acoustic.kernels.arrays.lattice import (
     plain_value,
 )
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import SUPERVISED, WORK, Node, PassContext, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
 from acoustic.nodes.criteria import label_rows, scalar
 from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
@@ -87,7 +87,6 @@ class SupervisedCriterion(Node):
     supervision_type: ClassVar[type]
     supervised_by: ClassVar[str]
     sums_frames = True
-    properties = frozenset({SUPERVISED})
 
     def splits_frames(self, *shapes: Shape) -> bool:
         return False

@@ -12,7 +12,7 @@ import numpy as np
 from acoustic.descriptions.builders.language_model import CLASS_CRITERION
 from acoustic.engine.engine import Engine
 from acoustic.engine.pair_engine import encoder_of
-from acoustic.engine.planning.pair_links import Socket
+from acoustic.engine.planning.pair_links import ExternalInput
 from acoustic.network.network import Network
 from readers.errors import ModelError
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -99,8 +99,8 @@ class BeamSearch:
         self.width = width
         self.max_length = max_length
         self.decoder = Engine(network, [output] if self.class_scores is None else [output, self.class_scores])
-        self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
-        if not self.sockets:
+        self.external_inputs = [node for node in self.decoder.graph.order if isinstance(node, ExternalInput)]
+        if not self.external_inputs:
             raise ModelError(f"{network[output].where}: takes nothing from an encoder; expected a PairNetwork below it")
         if len(self.decoder.inputs) != 1:
             raise ModelError(
@@ -113,7 +113,7 @@ class BeamSearch:
                 f"{network[output].where}: has {network.shapes[output].rows} rows; expected {len(self.next_input)}, "
                 "the words of the target"
             )
-        self.sources = list(dict.fromkeys(socket.source for socket in self.sockets))
+        self.sources = list(dict.fromkeys(external_input.source for external_input in self.external_inputs))
         part, _ = encoder_of(network, self.sources, learns=False)
         self.encoder = Engine(part, [source.name for source in self.sources])
 
@@ -133,7 +133,8 @@ class BeamSearch:
         xp = self.backend.xp
         places = {True: xp.asarray(starts[slots]), False: xp.asarray(ends[slots])}
         values = {
-            socket.name: self.encoder.value(socket.source.name)[:, places[socket.from_first]] for socket in self.sockets
+            external.name: self.encoder.value(external.source.name)[:, places[external.from_first]]
+            for external in self.external_inputs
         }
         lengths = _lengths(layout)
         limits = np.full(len(ends), self.max_length) if self.max_length else WORDS_PER_FRAME * lengths + EXTRA_WORDS
@@ -157,8 +158,8 @@ class BeamSearch:
         count = len(words)
         slots = np.arange(count)
         none = np.full(count, -1)
-        for socket in self.sockets:
-            socket.take(values[socket.name], slots if first else none, slots)
+        for external_input in self.external_inputs:
+            external_input.take(values[external_input.name], slots if first else none, slots)
         word_input: np.ndarray = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
         word_input[words, slots] = 1
         no = np.zeros((1, count), bool)

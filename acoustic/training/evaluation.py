@@ -8,6 +8,7 @@ from typing import Any, Literal
 from acoustic.descriptions.opening import NetworkSource, open_network
 from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
+from acoustic.engine.pair_engine import AnyEngine
 from acoustic.network.network import Network
 from acoustic.nodes.base import CROSS_ENTROPY, Node
 from acoustic.nodes.noise_contrastive import NONE
@@ -114,7 +115,7 @@ def figures_text(totals: EvaluationTotals) -> str:
     return "; ".join(figure_text(name, total, totals.num_frames) for name, total in totals.figures.items())
 
 
-def scalar(engine: Engine, name: str) -> float:
+def scalar(engine: AnyEngine, name: str) -> float:
     """Return the value of a criterion or evaluation node after a forward pass."""
     return float(engine.value(name).item())
 
@@ -138,7 +139,7 @@ def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
 
 
 def sum_figures(
-    engine: Engine,
+    engine: AnyEngine,
     minibatches: Iterable[Any],
     names: Sequence[str],
     each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
@@ -147,7 +148,7 @@ def sum_figures(
 
     Parameters
     ----------
-    engine : Engine
+    engine : Engine or PairEngine
         The network.
     minibatches : iterable of Minibatch
         The data.

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs, cut_warnings
 from acoustic.network.network import Network
@@ -20,7 +21,7 @@ from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.gradient_test import GradientCheck
-from acoustic.training.procedures.precompute import frames_alone, precompute
+from acoustic.training.procedures.precompute import Matrices, frames_alone, precompute
 from acoustic.training.reporting.display import Display
 from acoustic.training.reporting.log import (
     append_history,
@@ -35,6 +36,8 @@ from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.state.snapshot import Snapshot
 from readers.common.report import Log, Progress, silent
 from readers.errors import ModelError
+
+Row = dict[str, Any]  # of the history
 
 SWEEP_COLUMNS = 4096  # frames at a time in passes without updates
 PLOT_INTERVAL = 60.0  # seconds between two plots; the last epoch always makes one
@@ -53,13 +56,13 @@ class Trainer:
     def __init__(
         self,
         network: Network,
-        reader,
+        reader: Any,
         options: TrainingOptions,
-        cv_reader=None,
+        cv_reader: Any = None,
         files: TrainingFiles | None = None,
         log: Log = silent,
         progress: Progress = silent,
-        on_epoch: Callable[[dict], None] = silent,
+        on_epoch: Callable[[Row], None] = silent,
         reference: ReferenceModel | None = None,
         make_learner: Callable[..., Learner] = Learner,
     ):
@@ -95,7 +98,7 @@ class Trainer:
         self.sizes = AdaptiveMinibatch(options, reader.num_frames)
         self.total_samples = 0
         self.description = ""  # fingerprint of the network description at the start of training
-        self.history: list[dict] = []
+        self.history: list[Row] = []
         self._best: Snapshot | None = None  # state at the end of the last interval, for controls that return to it
         self._last_plot = time.monotonic()
 
@@ -121,8 +124,8 @@ class Trainer:
         No file is written or removed until the statistics, which need a pass over all the data, are computed.
         """
         # A training that returned to its initial model has a checkpoint of it.
-        if start or (start == 0 and self.files.checkpoint(0).exists()):
-            self._resume(start)
+        if self.files is not None and (start or (start == 0 and self.files.checkpoint(0).exists())):
+            self._resume(start, self.files)
         computed = self._precompute()
         if self.control.rolls_back and self._best is None:
             self._best = Snapshot.take(self.network, self.updater, start or 0, self.total_samples)
@@ -136,31 +139,31 @@ class Trainer:
             self.files.save_initial(self.network)
         self.learner.begin_training(start)
 
-    def _resume(self, start: int) -> None:
+    def _resume(self, start: int, files: TrainingFiles) -> None:
         """Restore the state after `start` epochs of an earlier run."""
-        self.history = [row for row in read_history(self.files.history) if row["epoch"] <= start]
-        checkpoint = self.files.load_checkpoint(start)
+        self.history = [row for row in read_history(files.history) if row["epoch"] <= start]
+        checkpoint = files.load_checkpoint(start)
         if checkpoint is None:
             if isinstance(self.control, AdjustAfterEpoch) and start >= self.control.num_listed:
                 raise ModelError(
-                    f"{self.files.checkpoint(start)}: missing; expected the learning rate of epoch {start + 1} in it, "
+                    f"{files.checkpoint(start)}: missing; expected the learning rate of epoch {start + 1} in it, "
                     "or in the configuration"
                 )
-            self.log(f"warning: {self.files.checkpoint(start)} is missing; smoothed gradients start at zero")
+            self.log(f"warning: {files.checkpoint(start)} is missing; smoothed gradients start at zero")
             return
-        self._take_state(checkpoint)
+        self._take_state(checkpoint, files)
         threads = checkpoint.state.get("threads")
         if threads != self._threads:
             self.log(
-                f"warning: {self.files.checkpoint(start)} was made with {threads} threads and this run has "
+                f"warning: {files.checkpoint(start)} was made with {threads} threads and this run has "
                 f"{self._threads}; rounding will differ from that of a run that was not interrupted"
             )
         before = start - start % self.control.interval
         if self.control.rolls_back and before != start:
-            self._best = Snapshot.read(self.files, before, self.network, self.updater)
+            self._best = Snapshot.read(files, before, self.network, self.updater)
 
-    def _take_state(self, checkpoint: Checkpoint) -> None:
-        where = self.files.checkpoint(checkpoint.epoch)
+    def _take_state(self, checkpoint: Checkpoint, files: TrainingFiles) -> None:
+        where = files.checkpoint(checkpoint.epoch)
         self.updater.restore(checkpoint.tensors, checkpoint.state["update"], where)
         try:
             self.control.restore(checkpoint.state.get("control", {}))
@@ -186,7 +189,7 @@ class Trainer:
         for node in waiting:
             self.log(f"\t{node.name} = {node.type_name}({', '.join(operand.name for operand in node.operands)})")
 
-        def sweep() -> Iterator[dict]:
+        def sweep() -> Iterator[Matrices]:
             for minibatch in self.reader.minibatches(epoch=0, minibatch_size=SWEEP_COLUMNS, epoch_size=size):
                 yield frames_alone(minibatch)
 
@@ -208,7 +211,7 @@ class Trainer:
                 )
                 break
             decision = self.run_epoch(epoch, values)
-            epoch = self._best.epoch if decision.roll_back else epoch + 1
+            epoch = self._last_good().epoch if decision.roll_back else epoch + 1
         if epoch < self.options.max_epochs:
             self._finish()
 
@@ -218,7 +221,7 @@ class Trainer:
         frames = trial_frames(self.options, epoch)
         before: Snapshot | None = None
 
-        def trial(**changes: float) -> float:
+        def trial(values: EpochOptions) -> float:
             nonlocal before
             before = before or Snapshot.take(self.network, self.updater)
             done = 0
@@ -229,16 +232,16 @@ class Trainer:
                 self.progress(done, frames, epoch=f"search before {epoch + 1}/{self.options.max_epochs}")
 
             try:
-                totals = self.learner.run(epoch, replace(values, **changes), show, frames)
+                totals = self.learner.run(epoch, values, show, frames)
                 return totals.averages()[self.criterion]
             except Diverged:
                 return math.nan
             finally:
                 before.restore(self.network, self.updater)
 
-        rate = self.control.before_epoch(epoch, lambda rate: trial(learning_rate=rate), self.log)
+        rate = self.control.before_epoch(epoch, lambda rate: trial(replace(values, learning_rate=rate)), self.log)
         values = replace(values, learning_rate=rate)
-        size = self.sizes.before_epoch(epoch, rate, lambda size: trial(minibatch_size=size), self.log)
+        size = self.sizes.before_epoch(epoch, rate, lambda size: trial(replace(values, minibatch_size=size)), self.log)
         return replace(values, minibatch_size=size)
 
     def run_epoch(self, epoch: int, values: EpochOptions | None = None) -> Decision:
@@ -255,8 +258,7 @@ class Trainer:
             if not self.control.survives(epoch):
                 raise
             self.log(f"warning: {fault}")
-            row = None
-            value = math.nan
+            value = math.nan  # a control that survives this rolls back
         decision = self.control.after_epoch(epoch, value)
         if decision.change:
             rate = self.options.epoch(min(epoch, self.control.num_listed - 1)).learning_rate * self.control.factor
@@ -267,7 +269,7 @@ class Trainer:
             self._keep(epoch, row)
         return decision
 
-    def _train_and_validate(self, epoch: int, values: EpochOptions) -> dict:
+    def _train_and_validate(self, epoch: int, values: EpochOptions) -> Row:
         """Train and validate one epoch, and return its row of the history."""
         total = self.options.epoch_size or self.reader.num_frames
         display = Display(self.network, self.names, self.options, epoch, total, self.log, self.progress)
@@ -305,7 +307,7 @@ class Trainer:
 
     # ---- after an epoch
 
-    def _control_value(self, epoch: int, row: dict) -> float:
+    def _control_value(self, epoch: int, row: Row) -> float:
         """Return the value that the learning rate control compares between epochs."""
         auto = self.options.auto_adjust
         part, name = compared_figure(row, self.names, auto)
@@ -318,7 +320,7 @@ class Trainer:
         """Return the epoch with the smallest figure so far; see the function."""
         return best_epoch(self.history, self.names, self.options.auto_adjust)
 
-    def _keep(self, epoch: int, row: dict) -> None:
+    def _keep(self, epoch: int, row: Row) -> None:
         """Save history, model, checkpoint and plot of an epoch."""
         self.history.append(row)
         if self.control.rolls_back and (epoch + 1) % self.control.interval == 0:
@@ -331,11 +333,16 @@ class Trainer:
         self.files.save(self.network, self._checkpoint(epoch + 1), returning, self.best_epoch())
         last = epoch + 1 == self.options.max_epochs
         if last or time.monotonic() - self._last_plot > PLOT_INTERVAL:
-            self._plot()
+            self._plot(self.files)
+
+    def _last_good(self) -> Snapshot:
+        """Return the state at the end of the last interval, which a control that rolls back needs."""
+        assert self._best is not None
+        return self._best
 
     def _roll_back(self) -> None:
         """Return to the end of the last interval: model, state of the update rule, counters, files."""
-        best = self._best
+        best = self._last_good()
         best.restore(self.network, self.updater)
         self.total_samples = best.total_samples
         self.history = [row for row in self.history if row["epoch"] <= best.epoch]
@@ -365,11 +372,11 @@ class Trainer:
         self.log("Finished training and saved final model")
         if self.files is not None:
             self.files.save(self.network, self._checkpoint(self.options.max_epochs), best=self.best_epoch())
-            self._plot()
+            self._plot(self.files)
 
-    def _plot(self) -> None:
+    def _plot(self, files: TrainingFiles) -> None:
         if self.history:
-            draw_history(self.history, self.files.plot)
+            draw_history(self.history, files.plot)
             self._last_plot = time.monotonic()
 
 
@@ -385,7 +392,7 @@ def watched_nodes(network: Network, options: TrainingOptions) -> list[str]:
     return list(dict.fromkeys([criterion, *evaluations]))
 
 
-def compared_figure(row: dict, names: Sequence[str], auto: AutoAdjust) -> tuple[str, str]:
+def compared_figure(row: Row, names: Sequence[str], auto: AutoAdjust) -> tuple[str, str]:
     """Return the data set and the name of the figure by which epochs are compared, of a row of the history.
 
     names: criterion and evaluation nodes.
@@ -394,7 +401,7 @@ def compared_figure(row: dict, names: Sequence[str], auto: AutoAdjust) -> tuple[
     return part, names[1] if auto.by_evaluation and len(names) > 1 else names[0]
 
 
-def best_epoch(history: Sequence[dict], names: Sequence[str], auto: AutoAdjust) -> int | None:
+def best_epoch(history: Sequence[Row], names: Sequence[str], auto: AutoAdjust) -> int | None:
     """Return the epoch, counted from 1, with the smallest figure; the first of equal ones, None without any."""
     figures = {}
     for row in history:

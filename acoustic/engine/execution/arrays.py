@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acoustic.engine.execution.memory import EngineMemory
-from acoustic.engine.planning.pass_plan import Graph, Layout, MatrixKey, gradient_of, value_of, work_of
+from acoustic.engine.planning.buffer_sharing import MatrixKey
+from acoustic.engine.planning.pass_plan import Graph, Layout, gradient_of, value_of, work_of
 from acoustic.nodes.base import WORK, Node, PassContext
 from acoustic.runtime.thread_team import share_of
 
@@ -51,7 +52,7 @@ class BoundArrays:
             columns,
         )
         self.slab_of = layout.plan.slab
-        self._views: dict[tuple, Any] = {}
+        self._views: dict[tuple[Any, ...], Any] = {}
         self.one = self.backend.empty(1, 1)
         self.whole = Worker(0, slice(0, columns or 0))
         self.split = num_workers > 1
@@ -85,7 +86,7 @@ class BoundArrays:
         if slab is None:
             whole = self.memory.own_matrix(key, shape)
         elif (slab, shape) not in self._views:
-            flat = self.memory.slabs[slab][: shape.rows * shape.cols]
+            flat = self.memory.slabs[slab][: shape.rows * shape.num_columns]
             whole = self._views[slab, shape] = flat.reshape(tuple(shape), order="F")
         else:
             whole = self._views[slab, shape]

@@ -103,7 +103,7 @@ class BackwardLister:
                 routes = {**routes, k: GradientRoute(factors=partial(self._update_layer, layer, share))}
         operations = self._step(plan, plan.deferred, worker, touched, routes, share)
         for name in plan.finished_products:
-            columns = share_of(*share, self.program.layout.shapes[name].cols)
+            columns = share_of(*share, self.program.layout.shapes[name].num_columns)
             operations += self._hand_over_part(name, columns)
         return operations
 

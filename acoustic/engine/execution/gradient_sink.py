@@ -55,13 +55,17 @@ class GradientSink:
         Whether `touched` may be called in place of `__call__`.
     """
 
-    key: Hashable | None = None
     takes_parts: bool = False
     takes_touched: bool = False
     function: Callable[[Node, Any], None] | None = None
 
     def __init__(self, function: Callable[[Node, Any], None] | None = None) -> None:
         self.function = function
+
+    @property
+    def key(self) -> Hashable | None:
+        """Key of what `operations` returns: see above."""
+        return None
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Take a parameter's complete gradient (rows, cols); its memory may be overwritten.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from readers.minibatches.sequence_layout import SequenceLayout
 
 
-class Feed:
+class PassInputs:
     """What the nodes of a graph receive for a pass.
 
     roots: for messages; kernels: those of the nodes; names: of the inputs; inputs: their matrices (rows, T) or

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.engine.planning.pass_plan import MatrixKey
+from acoustic.engine.planning.buffer_sharing import MatrixKey
 from acoustic.kernels.backend import Backend
-from acoustic.nodes.base import Shape
+from acoustic.kernels.shape import Shape
 
 
 class EngineMemory:
@@ -34,5 +34,5 @@ class EngineMemory:
     def own_matrix(self, key: MatrixKey, shape: Shape) -> Any:
         """The matrix of a key that has no slab."""
         if key not in self.own:
-            self.own[key] = self.backend.empty(*shape)
+            self.own[key] = self.backend.empty(shape.rows, shape.num_columns)
         return self.own[key]

@@ -11,7 +11,7 @@ from typing import Any
 from acoustic.engine.execution.arrays import BoundArrays, Worker
 from acoustic.engine.execution.backward import BackwardLister, Operations
 from acoustic.engine.execution.gradient_sink import GradientSink, LayerUpdate, RealFrames
-from acoustic.engine.execution.inputs import Feed
+from acoustic.engine.execution.inputs import PassInputs
 from acoustic.engine.execution.listing import CheckedPass, text_of
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.node_table import calls_kernels
@@ -32,9 +32,9 @@ ALONE = ThreadTeam(1)
 class Program(BoundArrays):
     """The operations of a layout for a number of workers.
 
-    criterion: the criterion to differentiate, or None; feed: what passes receive; tables: whether calls of kernels may
-    be listed; lists_kernels: whether those of nodes are; sink, real: of the present backward pass, what receives its
-    gradients, and the columns with a frame, None if all have one.
+    criterion: the criterion to differentiate, or None; pass_inputs: what passes receive; tables: whether calls of
+    kernels may be listed; lists_kernels: whether those of nodes are; sink, real: of the present backward pass, what
+    receives its gradients, and the columns with a frame, None if all have one.
     """
 
     def __init__(
@@ -44,16 +44,17 @@ class Program(BoundArrays):
         columns: int | None,
         criterion: str | None,
         num_workers: int,
-        feed: Feed,
+        pass_inputs: PassInputs,
         options: EngineOptions,
     ):
-        super().__init__(feed.graph, memory, layout, columns, num_workers)
-        self.feed, self.options, self.criterion = feed, options, criterion
+        super().__init__(pass_inputs.graph, memory, layout, columns, num_workers)
+        self.pass_inputs, self.options, self.criterion = pass_inputs, options, criterion
         self.tables = options.tables and is_possible(self.backend)
         # Where frames cannot be divided, kernels and products are, each among all threads: they are called by Python.
-        divided = self.split or feed.kernels.product_team is None
+        divided = self.split or pass_inputs.kernels.product_team is None
         self.lists_kernels = self.tables and (divided or options.check)
-        self.sink, self.real = GradientSink(), None
+        self.sink = GradientSink()
+        self.real: RealFrames | None = None
         plans = [plan for plan in layout.backward if not self.is_alone(plan.node) and not self.is_after(plan.node)]
         self._layer_products = [
             (self.graph.operands[plan.node.name][k], plan.node, k) for plan in plans for k in plan.layer_products
@@ -61,7 +62,8 @@ class Program(BoundArrays):
         finished = {name for plan in layout.backward for name in plan.finished}
         self._finished = [node for node in self.graph.order if node.name in finished]
         self._stored = [node for node in self.graph.order if node.is_stored]
-        self._loops = [node for node in self.graph.order if isinstance(node, Loop) and node.compiled is not None]
+        loops = [node.compiled for node in self.graph.order if isinstance(node, Loop)]
+        self._loops = [loop for loop in loops if loop is not None]
         self._bound_loops: dict[str, BoundLoop] = {}
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
@@ -85,7 +87,7 @@ class Program(BoundArrays):
         if node.name not in self._is_listed:
             shapes = self.graph.operand_shapes(node, self.layout.shapes)
             words, in_sequences = self._key
-            self._is_listed[node.name] = self.lists_kernels and calls_kernels(node, shapes, words, in_sequences)
+            self._is_listed[node.name] = self.lists_kernels and calls_kernels(node, shapes, words, bool(in_sequences))
         return self._is_listed[node.name]
 
     def listed(
@@ -115,16 +117,16 @@ class Program(BoundArrays):
     # ---- forward
 
     def begin(self) -> None:
-        """Take what the feed holds; list the operations again if they differ from those of the last pass."""
-        feed = self.feed
+        """Take the inputs of the pass; list the operations again if they differ from those of the last pass."""
+        pass_inputs = self.pass_inputs
         for worker in {id(worker): worker for worker in (self.whole, *self.workers)}.values():
             if worker is self.whole:
-                worker.run, worker.inputs = feed.run, feed.inputs
+                worker.run, worker.inputs = pass_inputs.run, pass_inputs.inputs
             else:
-                worker.run = feed.run_from(worker.columns.start)
-                worker.inputs = {name: matrix[:, worker.columns] for name, matrix in feed.inputs.items()}
-        words = frozenset(name for name, matrix in feed.inputs.items() if isinstance(matrix, Indicators))
-        slots = None if feed.run.sequences is None else feed.run.sequences.num_slots
+                worker.run = pass_inputs.run_from(worker.columns.start)
+                worker.inputs = {name: matrix[:, worker.columns] for name, matrix in pass_inputs.inputs.items()}
+        words = frozenset(name for name, matrix in pass_inputs.inputs.items() if isinstance(matrix, Indicators))
+        slots = None if pass_inputs.run.sequences is None else pass_inputs.run.sequences.num_slots
         key = words, slots if self._loops else slots is not None
         if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
             self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
@@ -133,15 +135,18 @@ class Program(BoundArrays):
 
     def _arrays(self) -> list[Any]:
         """The arrays that may be replaced: stored matrices, and the memory of loops."""
-        return [node.value for node in self._stored] + [one for loop in self._loops for one in loop.compiled.memory]
+        return [node.value for node in self._stored] + [matrix for loop in self._loops for matrix in loop.memory]
 
     def _list_forward(self) -> None:
         """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
-        self.moving, self._is_listed = {}, {}
+        self.moving: dict[str, Moving] = {}
+        self._is_listed: dict[str, bool] = {}
         if self.lists_kernels or self._loops:
-            inputs = self.feed.inputs
+            inputs = self.pass_inputs.inputs
             self.moving = {name: Moving(inputs, name, inputs[name]) for name in inputs if name not in self._key[0]}
-        alone, after, shared = [], [], []
+        alone: list[Node] = []
+        after: list[Node] = []
+        shared: list[Node] = []
         for node in self.layout.forward:
             (alone if self.is_alone(node) else after if self.is_after(node) else shared).append(node)
         lists = [[one for node in shared for one in self._forward_of(node, worker)] for worker in self.workers]
@@ -155,7 +160,7 @@ class Program(BoundArrays):
     def _forward_of(self, node: Node, worker: Worker) -> Operations:
         """The operations that compute a node on a worker's columns."""
         if isinstance(node, Loop) and node.compiled is not None:
-            slots, team = node.sequences(self.feed.run).num_slots, self.feed.kernels.product_team or ALONE
+            slots, team = node.sequences(self.pass_inputs.run).num_slots, self.pass_inputs.kernels.product_team or ALONE
             operands, training = self.graph.operands[node.name], self.criterion is not None
             bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
             self._bound_loops[node.name] = bound
@@ -180,7 +185,7 @@ class Program(BoundArrays):
         """The operations that compute the gradients of a compiled loop."""
         inputs, emitter, present = self._for_loop(node, reads)
         bound = self._bound_loops[node.name]
-        return bound.list_backward(inputs, received, grads, emitter, self.feed.kernels, present)
+        return bound.list_backward(inputs, received, grads, emitter, self.pass_inputs.kernels, present)
 
     def forward(self, is_changed: bool) -> None:
         """Compute all values; is_changed: whether those may differ that depend on no input."""

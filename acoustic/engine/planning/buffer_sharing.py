@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 FOREVER = 1 << 60
 
+MatrixKey = tuple[str, str]  # ("value" | "work" | "gradient", node name)
+
 
 @dataclass
 class Lifetime:
@@ -14,11 +16,11 @@ class Lifetime:
     the same group share memory.
     """
 
-    key: Hashable
+    key: MatrixKey
     size: int
     start: int
     end: int
-    in_place: tuple[Hashable, ...] = ()
+    in_place: tuple[MatrixKey, ...] = ()
     group: Hashable = None
 
 
@@ -26,7 +28,7 @@ class Lifetime:
 class Plan:
     """slab: index of each matrix's slab; sizes: elements of each slab."""
 
-    slab: dict[Hashable, int]
+    slab: dict[MatrixKey, int]
     sizes: tuple[int, ...]
 
     @property
@@ -40,7 +42,7 @@ def share(lifetimes: Sequence[Lifetime]) -> Plan:
     Greedy in order of start: over an operand that is read for the last time where allowed, else in the smallest free
     slab that is large enough, else in the largest free slab, which grows, else in a new one.
     """
-    slab: dict[Hashable, int] = {}
+    slab: dict[MatrixKey, int] = {}
     sizes: list[int] = []
     groups: list[Hashable] = []
     busy: dict[int, Lifetime] = {}  # slab -> the matrix in it

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from acoustic.engine.planning.fusion import fuse
-from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.gap_masking import GapMasked
 from acoustic.engine.planning.node_table import traits
-from acoustic.engine.planning.pair_links import Socket
+from acoustic.engine.planning.pair_links import ExternalInput
 from acoustic.engine.planning.pass_plan import Graph
 from acoustic.kernels.backend import Backend
+from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, Shape
+from acoustic.nodes.base import SOCKET, Node
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
 from acoustic.recurrence.loop_node import Loop, LoopOutput
@@ -25,9 +26,9 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
-    replaced |= _ungapped(order, shapes)
+    replaced |= _gap_masked(order, shapes)
     replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
-    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.has(SOCKET)}
+    replaced |= {node.name: ExternalInput(node, shapes[node.name]) for node in order if node.has(SOCKET)}
 
     def operands(node: Node) -> tuple[Node, ...]:
         return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
@@ -44,13 +45,13 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     return Graph(tuple(order), children, known, frozenset(from_input), frozenset(needed))
 
 
-def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
+def _gap_masked(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
     """By name, for each sum over frames a node that ignores gaps."""
     replaced: dict[str, Node] = {}
     for node in order:
         framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
         if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-            replaced[node.name] = Ungapped(node, framed)
+            replaced[node.name] = GapMasked(node, framed)
     return replaced
 
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageWindows
-from acoustic.nodes.base import VALUE, WORK, Node, PassContext, Shape
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import VALUE, WORK, Node, PassContext
 from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pooling import MaxPooling
+
+Part = tuple[int, slice]  # first row of strips, columns of products
 
 
 class ConvolutionPooling(Node):
@@ -91,7 +94,7 @@ class ConvolutionPooling(Node):
     def _windows(self) -> ImageWindows:
         return self._convolution.windows
 
-    def _blocks(self, run: PassContext, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list]]:
+    def _blocks(self, run: PassContext, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list[Part]]]:
         """Blocks of images: (images, strips, products, (first row of strips, slice of products) for each column)."""
         convolved: Image = self._pooling.windows.image
         strip, height = self._windows.strips.size, convolved.height

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from acoustic.engine.planning.fused_convolution import ConvolutionPooling
-from acoustic.nodes.base import RISING, Node, Shape
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import RISING, Node
 from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.pooling import MaxPooling
 from acoustic.nodes.sums import Plus

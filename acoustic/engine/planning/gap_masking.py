@@ -7,20 +7,21 @@ contribute no gradient.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, PassContext, Shape
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
 
-class Ungapped(Node):
+class GapMasked(Node):
     """A sum over frames that ignores gaps; framed: whether each operand has a column per frame."""
 
     sums_frames = True
 
     def __init__(self, node: Node, framed: Sequence[bool]) -> None:
         self.node, self.framed = node, list(framed)
-        self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
-        self.backward_reads, self.properties = node.backward_reads, node.properties
+        for attribute in ("type_name", "operand_names", "variadic", "backward_reads", "properties"):
+            setattr(self, attribute, getattr(node, attribute))
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -63,23 +64,23 @@ class Ungapped(Node):
             return self.node.tangent(run, inputs, tangents)
         return self.node.tangent(run, self._taken(run, inputs, real), self._taken(run, tangents, real))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: Any, **work: Any) -> None:
-        has_columns = [*(into.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
+    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, **work: Any) -> None:
+        has_columns = [*(grads.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
         real = self._real(run, inputs, has_columns)
         if real is None:
-            self.node.backward(run, grad, inputs, value, into, **work)
+            self.node.backward(run, grad, inputs, value, grads, **work)
             return
         targets = [
             run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
-            for target, framed in zip(into.targets, self.framed)
+            for target, framed in zip(grads.targets, self.framed)
         ]
-        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows, kernels=into.kernels)
+        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=grads.rows, kernels=grads.kernels)
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)
         for k, target in enumerate(targets):
             if target is not None:
-                into.add(k, _scatter(target, real, self.framed[k]))
+                grads.add(k, _scatter(target, real, self.framed[k]))
 
     def _taken(self, run: PassContext, inputs: Sequence[Any], real: Any) -> list[Any]:
         return [_taken(run, x, real) if framed else x for x, framed in zip(inputs, self.framed)]

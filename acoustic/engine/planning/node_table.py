@@ -7,8 +7,9 @@ A type that is not in the table has the entry of its nearest base, or none: that
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from acoustic.engine.planning.gap_masking import Ungapped
-from acoustic.nodes.base import Node, Shape
+from acoustic.engine.planning.gap_masking import GapMasked
+from acoustic.kernels.shape import Shape
+from acoustic.nodes.base import Node
 from acoustic.nodes.batch_normalization import BatchNormalization
 from acoustic.nodes.class_criterion import ClassBasedCrossEntropyWithSoftmax
 from acoustic.nodes.column_norms import RMSNormalization
@@ -134,7 +135,7 @@ def traits(node: Node) -> Traits:
         products = node.frame_products
         weights = node.sole_products(lambda member: traits(member).layer_inputs)
         return Traits(frame_products=products, hands_out=products, layer_inputs=weights)
-    if isinstance(node, Ungapped):
+    if isinstance(node, GapMasked):
         inner = traits(node.node)
         return Traits(frame_products=inner.frame_products, takes_indicators=inner.takes_indicators)
     return next((TABLE[kind] for kind in type(node).__mro__ if kind in TABLE), NOTHING)
@@ -146,7 +147,7 @@ def calls_kernels(node: Node, shapes: Sequence[Shape], words: Collection[str], i
     shapes: of its operands; words: the inputs that are given as Indicators; in_sequences: whether the minibatch may
     have gaps.
     """
-    if isinstance(node, Ungapped):
+    if isinstance(node, GapMasked):
         if in_sequences:
             return False
         node = node.node

@@ -1,18 +1,20 @@
 """The links of a pair of networks: values from the encoder to the decoder, and gradients back."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, PassContext, Shape
+from acoustic.nodes.base import SOCKET, Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
 from readers.errors import ModelError
 
 
-class Socket(Node):
+class ExternalInput(Node):
     """Stands for a PairNetwork node in the decoder: it has no operands, and receives its values before each pass.
 
     source: the encoder's node; from_first: whether it takes the first frames of the sequences, not the last; learns:
@@ -96,7 +98,7 @@ class GradientReturn(Node):
 
     def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         for k, gradients in enumerate(self.gradients):
-            into.add(k, lambda out, gradients=gradients: self._write(run, gradients, out))
+            into.add(k, partial(self._write, run, gradients))
 
     def _write(self, run: PassContext, gradients: list[tuple[Any, Any]], out: Any) -> None:
         out.fill(0)

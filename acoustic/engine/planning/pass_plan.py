@@ -1,16 +1,15 @@
 """The plan for one number of columns: the steps of a pass, and the lifetimes of the matrices they read and write."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, Plan, separate, share
+from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, MatrixKey, Plan, separate, share
 from acoustic.engine.planning.node_table import traits
+from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import gradient_order
-from acoustic.nodes.base import VALUE, WORK, Node, Shape
-
-MatrixKey = tuple[str, str]  # ("value" | "work" | "gradient", node name)
+from acoustic.nodes.base import VALUE, WORK, Node
 
 
 def value_of(name: str) -> MatrixKey:
@@ -113,7 +112,7 @@ class BackwardPlan:
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """The values that computing the gradients of these operands reads."""
-        return frozenset(read for k in operands for read in self.node.gradient_reads(k))
+        return frozenset(read for k in operands for read in self.node.gradient_reads(k) or ())
 
 
 @dataclass
@@ -131,16 +130,16 @@ class Layout:
     lifetimes: list[Lifetime]
 
     @cached_property
-    def after_forward(self) -> dict[int, Hashable]:
+    def after_forward(self) -> dict[int, MatrixKey]:
         """The matrix that each slab holds after a forward pass."""
         return self._last([one for one in self.lifetimes if one.key[0] != "gradient"])
 
     @cached_property
-    def after_backward(self) -> dict[int, Hashable]:
+    def after_backward(self) -> dict[int, MatrixKey]:
         """The matrix that each slab holds after a backward pass."""
         return self._last(self.lifetimes)
 
-    def _last(self, lifetimes: Sequence[Lifetime]) -> dict[int, Hashable]:
+    def _last(self, lifetimes: Sequence[Lifetime]) -> dict[int, MatrixKey]:
         return {self.plan.slab[one.key]: one.key for one in sorted(lifetimes, key=lambda one: one.start)}
 
 
@@ -219,8 +218,8 @@ def lay_out(
     shapes = infer_shapes(graph, num_columns)
     forward = graph.computed(split)
     steps = backward_steps(graph, criterion, split) if criterion is not None else []
-    work = {node.name: node.work_shape(*graph.operand_shapes(node, shapes)) for node in forward}
-    work = {name: shape for name, shape in work.items() if shape is not None}
+    work_shapes = {node.name: node.work_shape(*graph.operand_shapes(node, shapes)) for node in forward}
+    work = {name: shape for name, shape in work_shapes.items() if shape is not None}
     lifetimes = _Lifetimes(graph, shapes, work, forward, steps, roots, split).collect()
     plan = share(lifetimes) if sharing else separate(lifetimes)
     return Layout(shapes, work, plan, forward, steps, lifetimes)
@@ -283,7 +282,7 @@ class _Lifetimes:
         slab: only matrices with the same number of rows share one.
         """
         end = max(start, self.last_read.get(key, 0))
-        return Lifetime(key, shape.rows * shape.cols, start, end, in_place, shape.rows if self.split else None)
+        return Lifetime(key, shape.rows * shape.num_columns, start, end, in_place, shape.rows if self.split else None)
 
     def _values(self) -> list[Lifetime]:
         lifetimes = []

@@ -73,6 +73,7 @@ class Control(Resumable):
 
     interval = 1  # epochs between two points that can be returned to
     rolls_back = False
+    factor = 1.0  # of the schedule's last rate, after the epochs that it lists
 
     def __init__(self, options: Any) -> None:
         self.options = options

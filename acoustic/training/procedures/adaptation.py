@@ -9,6 +9,7 @@ Source: Yu, Yao, Su, Li and Seide, "KL-divergence regularized deep neural networ
 from collections.abc import Callable
 
 from acoustic.engine.engine import Engine
+from acoustic.engine.pair_engine import AnyEngine
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.training.procedures.precompute import Matrices
@@ -41,12 +42,12 @@ class ReferenceModel:
             raise ModelError(f"{network[node].where}: {network.shapes[self.node]}; expected a column per frame")
         self.engine = Engine(network, [self.node])
 
-    def soft_labels(self, engine: Engine, criterion: str, weight: float) -> Callable[..., Matrices]:
+    def soft_labels(self, engine: AnyEngine, criterion: str, weight: float) -> Callable[..., Matrices]:
         """Return a function that replaces the labels of a minibatch by (1 - weight) y + weight p.
 
         Parameters
         ----------
-        engine : Engine
+        engine : Engine or PairEngine
             The network that is adapted; y is the label input below its criterion.
         criterion : str
             Name of the criterion.

@@ -7,8 +7,8 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import EPSILON, GradientChecker
+from acoustic.engine.pair_engine import AnyEngine
 from acoustic.nodes.base import Node
 from readers.errors import ModelError
 
@@ -48,7 +48,7 @@ class ParameterCheck:
 
 
 def check_elements(
-    engine: Engine,
+    engine: AnyEngine,
     criterion: str,
     matrices: Mapping[str, Any],
     *,
@@ -61,7 +61,7 @@ def check_elements(
 
     Parameters
     ----------
-    engine : Engine
+    engine : Engine or PairEngine
         A network in double precision; its parameters keep their values.
     criterion : str
         Name of the criterion.
@@ -147,7 +147,7 @@ def report_lines(checks: list[ParameterCheck], digits: int) -> list[str]:
 class GradientCheck:
     """`gradientcheck=true`: checks gradients before the first update of an epoch, and stops training at an error."""
 
-    def __init__(self, engine: Engine, criterion: str, digits: int, log: Callable[[str], None]) -> None:
+    def __init__(self, engine: AnyEngine, criterion: str, digits: int, log: Callable[[str], None]) -> None:
         if engine.backend.precision != "double":
             raise ModelError("gradientcheck=true with precision=float; expected precision=double")
         self.engine = engine

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acoustic.network import editing
 from acoustic.network.network import Network
@@ -29,7 +30,7 @@ class AffineLayer:
     bias: str
 
 
-def allocate(counts: Sequence[float], total: int, power: float = POWER) -> list[int]:
+def allocate(counts: Sequence[float] | NDArray[np.float64], total: int, power: float = POWER) -> list[int]:
     """Return how many of `total` sub-classes each class gets: at least one, else in proportion to count^power.
 
     Each sub-class goes to the class with the largest count^power per sub-class, the first of equals. Raises ModelError
@@ -50,7 +51,7 @@ def allocate(counts: Sequence[float], total: int, power: float = POWER) -> list[
 
 def mix_up(
     network: Network,
-    counts: Sequence[float],
+    counts: Sequence[float] | NDArray[np.float64],
     total: int,
     output: str = "",
     power: float = POWER,

@@ -15,10 +15,11 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import DELAY, SOCKET, SUPERVISED, VALUE, WORK, Node, PassContext, Shape
+from acoustic.nodes.base import DELAY, SOCKET, VALUE, WORK, Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import node_class, registered_nodes
+from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.nodes.examples.base import FRAMES, build, build_with_frames
@@ -45,7 +46,11 @@ def computed_types():
         node.type_name
         for node in registered_nodes()
         if not (
-            node.is_input or node.is_stored or node.along_sequences or node.properties & {DELAY, SOCKET, SUPERVISED}
+            node.is_input
+            or node.is_stored
+            or node.along_sequences
+            or node.properties & {DELAY, SOCKET}
+            or issubclass(node, SupervisedCriterion)
         )
     }
 
