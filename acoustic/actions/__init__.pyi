@@ -2,6 +2,8 @@ from acoustic.actions.base import Action as Action
 from acoustic.actions.base import ActionOptions as ActionOptions
 from acoustic.actions.base import CommonSettings as CommonSettings
 from acoustic.actions.base import ModelOptions as ModelOptions
+from acoustic.actions.base import NetworkAction as NetworkAction
+from acoustic.actions.base import make_action as make_action
 from acoustic.actions.validation import CommandFigures as CommandFigures
 from acoustic.actions.validation_job import ValidateResult as ValidateResult
 from acoustic.actions.validation_job import validate as validate

@@ -1,9 +1,10 @@
-"""The base class of actions and what they share.
+"""The base classes of actions and what they share, and the actions by name.
 
 An action is created from its command block, which checks the options of the block, and run later. In this way the
 faults of all commands of a configuration are reported before the first one starts. Source: CNTK book, section 3.5.
 """
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
@@ -18,11 +19,41 @@ from readers.config.config import Config
 from readers.config.options import Options, given, idle_notes, like, option
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
+from readers.errors import ConfigError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.htk_mlf_reader import missing_files
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 
 READER_BLOCKS = ("reader", "cvReader")
+
+# Name in lower case: module and class. A module is imported when its action is needed.
+ACTIONS = {
+    "train": "train:Train",
+    "trainrnn": "train:Train",
+    "trainencoderdecoder": "encoder_decoder:TrainEncoderDecoder",
+    "doencoderdecoder": "encoder_decoder:TrainEncoderDecoder",
+    "testencoderdecoder": "decode_pairs:TestEncoderDecoder",
+    "test": "evaluate:Evaluate",
+    "eval": "evaluate:Evaluate",
+    "cv": "cross_validate:CrossValidate",
+    "adapt": "adapt:Adapt",
+    "gradientcheck": "gradient_check:CheckGradients",
+    "write": "write:Write",
+    "export": "export:Export",
+    "edit": "edit:Edit",
+    "svd": "svd:Svd",
+    "mixup": "mix_up:MixUp",
+    "combine": "combine:Combine",
+    "dumpnode": "dumpnode:DumpNode",
+    "dumpnodes": "dumpnode:DumpNode",
+    "plot": "plot:Plot",
+    "writewordandclass": "word_classes:WriteWordAndClass",
+    "makeexamples": "make_examples:MakeExamples",
+    "createlabelmap": "label_map:CreateLabelMap",
+    "convertdbn": "convert_dbn:ConvertDbn",
+    "exportdbn": "export_dbn:ExportDbn",
+}
+NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "pbn", "devtest"),)
 
 
 @dataclass(frozen=True)
@@ -78,7 +109,7 @@ class ModelOptions(ActionOptions):
 
 
 class Action:
-    """Base of the actions.
+    """Base of the actions; that of those on a network is NetworkAction.
 
     Creating an action reads the options of its block and no data.
 
@@ -87,8 +118,6 @@ class Action:
     config : Config
         The command block.
     common : CommonSettings
-    described : BuilderOptions or NdlOptions, optional
-        The network that the configuration describes, in place of a model.
 
     Attributes
     ----------
@@ -101,16 +130,15 @@ class Action:
         For a fault in the options.
     """
 
-    options: ClassVar[type[ActionOptions]] = ModelOptions
+    options: ClassVar[type[ActionOptions]] = ActionOptions
     blocks: ClassVar[tuple[str, ...]] = ("reader",)  # blocks that the action reads in its command block
     one_of: ClassVar[tuple[str, ...]] = ()  # those of them that exclude each other
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(self, config: Config, common: CommonSettings, described: NetworkSource | None = None):
+    def __init__(self, config: Config, common: CommonSettings):
         self.config = config
         self.common = common
-        self._described = described
         self.settings: Any = self.options.from_block(config, **self._given(config))
         self.model_path: Path | None = self.settings.model_path
         self.trace_level = self.settings.trace_level
@@ -140,12 +168,12 @@ class Action:
         """
         raise NotImplementedError
 
-    def network(self) -> Network:
-        """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
-        common = self.common
-        if self._described is not None:
-            return open_network(self._described, common.precision, common.device, common.seed)
-        return load_model(self.model_path, common.precision, common.device)
+    def network(self) -> Network | None:
+        """Return the network that the action works on, without reading data; None for an action without one.
+
+        Raises ArgonautError and OSError.
+        """
+        return None
 
     def require_files(self) -> None:
         """Raise ArgonautError if data are missing that no action creates: before the first action of a run starts."""
@@ -215,6 +243,32 @@ class Action:
         return reader
 
 
+class NetworkAction(Action):
+    """Base of the actions on a network: that of a model, or one that the configuration describes.
+
+    Parameters
+    ----------
+    config, common
+        See Action.
+    described : BuilderOptions or NdlOptions, optional
+        The network that the configuration describes, in place of a model.
+    """
+
+    options: ClassVar[type[ActionOptions]] = ModelOptions
+
+    def __init__(self, config: Config, common: CommonSettings, described: NetworkSource | None = None):
+        self._described = described
+        super().__init__(config, common)
+
+    def network(self) -> Network:
+        """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
+        common = self.common
+        if self._described is not None:
+            return open_network(self._described, common.precision, common.device, common.seed)
+        assert self.model_path is not None
+        return load_model(self.model_path, common.precision, common.device)
+
+
 def label_settings(network: Network, block: Config) -> str:
     """Return settings that give a text reader's words the noise words of the network's criterion; "" for others.
 
@@ -230,3 +284,33 @@ def label_settings(network: Network, block: Config) -> str:
 def check_reader(config: Config, name: str) -> None:
     """Raise ConfigError unless the config has a reader block of that name, of a known type."""
     reader_class(config.block(name))
+
+
+def make_action(name: str, config: Config, common: CommonSettings) -> Action:
+    """Return the action of a command block.
+
+    Parameters
+    ----------
+    name : str
+        The name of the action, in any case.
+    config : Config
+        The command block.
+    common : CommonSettings
+
+    Returns
+    -------
+    Action
+
+    Raises
+    ------
+    ConfigError
+        For an unknown action, or a fault in the options of the block.
+    """
+    if name.lower() not in ACTIONS:
+        fault = "is not built yet" if name.lower() in NOT_BUILT else "is unknown"
+        raise ConfigError(
+            f"{config.where('action')}: action {name} {fault}; expected {', '.join(ACTIONS)}"
+            f"{did_you_mean(name, ACTIONS)}"
+        )
+    module, _, class_name = ACTIONS[name.lower()].partition(":")
+    return getattr(importlib.import_module(f"acoustic.actions.{module}"), class_name)(config, common)

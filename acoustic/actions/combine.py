@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
 from acoustic.network.model_file import load_model, save_model
@@ -57,10 +57,11 @@ class CombineOptions(ModelOptions):
     criterion: str = option("", "criterion to optimise; empty: the first one of the model", cntk="criterionNodeName")
 
 
-class Combine(Action):
+class Combine(NetworkAction):
     """Combines the models of the last epochs, or outer iterations, of a training, on the data of the block reader."""
 
     options = CombineOptions
+    model_path: Path
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)

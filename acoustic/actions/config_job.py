@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from acoustic.actions import make_action
-from acoustic.actions.base import Action, CommandOptions
+from acoustic.actions.base import Action, CommandOptions, make_action
 from acoustic.actions.top_level import (
     ALIKE,
     ALIKE_IN_COMMAND,

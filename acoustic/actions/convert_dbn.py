@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
@@ -42,7 +42,7 @@ class ConvertDbnOptions(ModelOptions):
         super().__post_init__()
 
 
-class ConvertDbn(Action):
+class ConvertDbn(NetworkAction):
     """Converts dbnModelPath to modelPath.
 
     layerTypes are the types of the layers that are not linear. initValueScale, uniformInit and needPrior are for the
@@ -50,6 +50,7 @@ class ConvertDbn(Action):
     """
 
     options = ConvertDbnOptions
+    model_path: Path
     blocks = ()
     keeps_report = False
 

@@ -4,15 +4,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
 from acoustic.actions.write import refuse_inputs
-from acoustic.engine.inputs import check_inputs, check_vocabularies
+from acoustic.engine.inputs import NetworkInputs, check_inputs, check_vocabularies
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
 from acoustic.nodes.base import CROSS_ENTROPY
@@ -25,6 +24,7 @@ from readers.errors import ConfigError, ModelError
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.minibatches.base import Utterance, open_writer, writer_class
 from readers.minibatches.indicators import one_hot
+from readers.minibatches.sequence_layout import SequenceLayout
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader, LMSequenceWords
 from readers.sources.sentences.pair_reader import ENCODER, PairReader, side_by_side
 from readers.sources.sentences.sentences import SentenceReader
@@ -70,7 +70,7 @@ class ModelHalves(Options):
         self.require("decoder", self.encoder == self.decoder, text)
 
 
-class TestEncoderDecoder(Action):
+class TestEncoderDecoder(NetworkAction):
     """Decodes the sequences of encoderReader and compares the outputs with the targets of decoderReader.
 
     Reads the blocks encoderReader, decoderReader and writer. An LMSequenceReader without `file` as decoderReader gives
@@ -80,6 +80,7 @@ class TestEncoderDecoder(Action):
 
     __test__ = False  # not a test, despite its name
     options = TestEncoderDecoderOptions
+    model_path: Path
     blocks = (*PAIRS["reader"], "writer")
 
     def __init__(self, config: Config, common: CommonSettings):
@@ -123,11 +124,13 @@ class TestEncoderDecoder(Action):
             numbers = np.arange(len(encoder.keys))[np.sort(pairs.sources)]
             self._evaluate(network, pairs, log)
         else:
-            encoder = self.open_reader("encoderReader", log, progress, "None")
+            source_reader = self.open_reader("encoderReader", log, progress, "None")
+            assert isinstance(source_reader, SentenceReader)  # by text_reader
+            encoder = source_reader
             block = self.config.block("decoderReader")
             decoder = LMSequenceWords(block)
             decoder.named_files = block.files
-            inputs = SimpleNamespace(network=network, inputs=[*network.features, *network.labels])
+            inputs = NetworkInputs(network, [*network.features, *network.labels])
             check_vocabularies(inputs, decoder, "decoderReader")
             numbers = np.arange(len(encoder.keys))
         search = self._search(network, output, decoder)
@@ -178,6 +181,7 @@ class TestEncoderDecoder(Action):
         best: list[Hypothesis] = []
         for group in _groups(encoder.lengths[numbers], self.settings.minibatch_size[0]):
             minibatch = side_by_side(encoder, numbers[group])
+            assert isinstance(minibatch.layout, SequenceLayout)
             matrices = {ENCODER + name: matrix for name, matrix in minibatch.matrices.items()}
             best += [hypotheses[0] for hypotheses in search(matrices, minibatch.layout)]
             progress(len(best), len(numbers))

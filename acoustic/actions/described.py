@@ -37,7 +37,7 @@ def _builder_of(config: Config) -> str:
     Blocks of other builders are ignored if one of ours is in the same scope, as in configurations that hold several.
     """
     entries = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
-    scope = config
+    scope: Config | None = config
     while scope is not None:
         names = [name for name, entry in entries.items() if entry is not None and entry[0] is scope]
         ours = [name for name in names if name in BUILDERS]

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.network.text_dump import dump_lines
@@ -32,10 +32,11 @@ class DumpNodeOptions(ModelOptions):
         self.require("values", fine, "is false, and {metadata}, too; expected one of them")
 
 
-class DumpNode(Action):
+class DumpNode(NetworkAction):
     """Writes nodes of modelPath to outputFile."""
 
     options = DumpNodeOptions
+    model_path: Path
     blocks = ()
     keeps_report = False
 
@@ -56,7 +57,7 @@ class DumpNode(Action):
         log(f"Written: {self.output}")
         return RunReport("nodes", len(names))
 
-    def _regex(self) -> re.Pattern | None:
+    def _regex(self) -> re.Pattern[str] | None:
         text = self.settings.regex
         where = f"{self.config.where('nodeNameRegex')}: nodeNameRegex"
         return compile_expression(text, where) if text else None

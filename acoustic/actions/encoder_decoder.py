@@ -3,6 +3,9 @@
 Source: CNTK book 2.7 and 3.5.11; the names are those of CNTK in 2015.
 """
 
+from typing import Any
+
+from acoustic.actions.base import Action
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
 from acoustic.network.network import Network
@@ -54,7 +57,7 @@ class TrainEncoderDecoder(Train):
     def _open(self, name: str, log: Log, progress: Progress, network: Network) -> PairReader:
         return open_pairs(self, name, log, progress)
 
-    def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
+    def _epoch_done(self, row: dict[str, Any], network: Network, log: Log) -> None:
         parts = []
         for title, figures in (("[Training]", row["training"]), ("[Validate]", row.get("validation", {}))):
             values = [value for name, value in figures.items() if network[name].has(CROSS_ENTROPY)]
@@ -88,7 +91,7 @@ def text_reader(block: Config, name: str) -> type[SentenceReader]:
     return kind
 
 
-def open_pairs(action, name: str, log: Log, progress: Progress, order: str | None = None) -> PairReader:
+def open_pairs(action: Action, name: str, log: Log, progress: Progress, order: str | None = None) -> PairReader:
     """Open the readers of both sides as one; `order` is that of Action.open_reader."""
     encoder, decoder = (action.open_reader(half, log, progress, order) for half in PAIRS[name])
     return PairReader(encoder, decoder, action.common.seed)

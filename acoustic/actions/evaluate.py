@@ -1,8 +1,9 @@
 """Action test, or eval: criteria and errors of a model on a data set (CNTK book 3.5.3 and 7.1.8)."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.network.network import Network
 from acoustic.training.evaluation import EvaluationOptions, evaluate, evaluation_nodes
 from readers.common.report import Log, Progress, RunReport
@@ -14,10 +15,11 @@ class EvaluateOptions(EvaluationOptions, ModelOptions):
     """Options of action test."""
 
 
-class Evaluate(Action):
+class Evaluate(NetworkAction):
     """Evaluates modelPath on the data of the block reader."""
 
     options = EvaluateOptions
+    model_path: Path
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.export.onnx_export import export_onnx, require_onnx
 from acoustic.network.network import Network
 from readers.common.files import require_writable
@@ -25,10 +25,11 @@ class ExportOptions(ModelOptions):
     )
 
 
-class Export(Action):
+class Export(NetworkAction):
     """Exports outputNodeNames of modelPath to outputPath."""
 
     options = ExportOptions
+    model_path: Path
     blocks = ()
 
     def __init__(self, config: Config, common: CommonSettings):

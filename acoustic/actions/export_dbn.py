@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.export.dbn_export import dbn_model
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
@@ -20,7 +20,7 @@ class ExportDbnOptions(ModelOptions):
     dbn_path: Path = option(help="model file of dbn.exe", cntk="dbnModelPath")
 
 
-class ExportDbn(Action):
+class ExportDbn(NetworkAction):
     """Converts modelPath to dbnModelPath; action convertDBN converts it back."""
 
     options = ExportDbnOptions

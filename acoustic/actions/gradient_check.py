@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.opening import open_network
 from acoustic.engine.engine import Engine
@@ -37,7 +37,7 @@ class GradientCheckOptions(ModelOptions):
     dropout_rate: Sequence[float] = like(TrainingOptions, "dropout_rate")
 
 
-class CheckGradients(Action):
+class CheckGradients(NetworkAction):
     """Checks the gradients of a described network or of modelPath on one minibatch.
 
     Reads the block reader and a network builder, or modelPath. It computes in double precision regardless of
@@ -61,7 +61,9 @@ class CheckGradients(Action):
 
     def network(self) -> Network:
         if self.from_file:
+            assert self.model_path is not None
             return load_model(self.model_path, "double", self.common.device)
+        assert self._described is not None
         return open_network(self._described, "double", self.common.device, self.common.seed)
 
     def roots(self, network: Network) -> list[str]:

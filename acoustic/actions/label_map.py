@@ -41,9 +41,6 @@ class CreateLabelMap(Action):
                 f"expected a section with readerType=UCIFastReader, not {section}"
             )
 
-    def network(self) -> None:
-        """Return None: the action has no network."""
-
     def run(self, log: Log, progress: Progress) -> RunReport:
         self.reader.merge(Source.from_text("allowMapCreation=true", "set by createLabelMap"))
         report = RunReport("label maps")

@@ -33,14 +33,12 @@ class MakeExamples(Action):
     """Writes the frames of the block reader to archives examplesPath.1, examplesPath.2, ..."""
 
     options = MakeExamplesOptions
+    model_path: Path
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
         require_writable(archive_path(self.model_path, 1))
         check_reader(config, "reader")
-
-    def network(self) -> None:
-        """Return None: the action has no network."""
 
     def makes(self) -> list[Path]:
         return [archive_path(self.model_path, 1)]

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions, check_reader
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
@@ -31,7 +32,7 @@ class MixUpOptions(ModelOptions):
     output_node: str = option("", "output layer, if it does not follow from the criterion", cntk="nodeName")
 
 
-class MixUp(Action):
+class MixUp(NetworkAction):
     """Splits the classes of modelPath into numSubClasses in total and writes outputModelPath.
 
     The block reader has the labels to count, if the model has no label prior.
@@ -62,7 +63,7 @@ class MixUp(Action):
         save_model(network, self.settings.output_path)
         return RunReport("classes", len(sizes))
 
-    def _counts(self, network: Network, log: Log, progress: Progress) -> np.ndarray:
+    def _counts(self, network: Network, log: Log, progress: Progress) -> NDArray[np.float64]:
         """Return the count of each class, or its prior. Raises ConfigError if neither is available."""
         for node in network.precomputed():
             if node.type_name == "Mean" and node.operands[0].name in network.labels and node.value is not None:

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.export.dot import dot_text
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
@@ -37,7 +37,7 @@ class PlotOptions(ModelOptions):
         )
 
 
-class Plot(Action):
+class Plot(NetworkAction):
     """Writes the graph of modelPath to outputDOTFile and a picture to outputFile.
 
     renderCmd is the command that draws the picture, with <IN> and <OUT> for the two files. It is run without a shell,
@@ -46,6 +46,7 @@ class Plot(Action):
     """
 
     options = PlotOptions
+    model_path: Path
     blocks = ()
     keeps_report = False
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from acoustic.actions.base import Action, CommonSettings, ModelOptions
+from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
 from acoustic.network.low_rank import decompose
 from acoustic.network.model_file import load_model, save_model
 from readers.common.files import require_writable
@@ -35,10 +35,11 @@ class SvdOptions(ModelOptions):
         self.require("pattern", fine, "is missing; expected it, or {ratios} with several")
 
 
-class Svd(Action):
+class Svd(NetworkAction):
     """Decomposes matrices of modelPath and writes outputModelPath."""
 
     options = SvdOptions
+    model_path: Path
     blocks = ()
     keeps_report = False
 

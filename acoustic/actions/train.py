@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings, ModelOptions, check_reader
+from acoustic.actions.base import ActionOptions, CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.actions.described import BUILDERS, described_network
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
@@ -45,13 +45,14 @@ class TrainOptions(ActionOptions):
     extend: bool = option(False, "continue a finished training that had fewer epochs", cntk="extendTraining")
 
 
-class Train(Action):
+class Train(NetworkAction):
     """Trains a network.
 
     Reads the blocks SimpleNetworkBuilder or NDLNetworkBuilder, SGD, with modelPath, reader and, optionally, cvReader.
     """
 
     options: ClassVar[type[ActionOptions]] = TrainOptions
+    model_path: Path
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
     one_of = tuple(BUILDERS)
     starts_anew: ClassVar[bool] = True  # from random parameters
@@ -151,9 +152,10 @@ class Train(Action):
 
     def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
         """Raise ConfigError if validation data have other word classes than training data."""
-        training_classes = getattr(reader, "word_classes", None)
+        training_classes: Any = getattr(reader, "word_classes", None)
         for name, validation_reader in zip(self.readers[1:], others):
-            if not np.array_equal(training_classes, getattr(validation_reader, "word_classes", None)):
+            validation_classes: Any = getattr(validation_reader, "word_classes", None)
+            if not np.array_equal(training_classes, validation_classes):
                 raise ConfigError(
                     f"{self.config.block(name).where()}: {name} has other word classes than reader; expected the "
                     "same wordclass and mode"
@@ -205,7 +207,7 @@ class Train(Action):
                     f"{block.full_name('truncated')} is not; expected equal values"
                 )
 
-    def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
+    def _epoch_done(self, row: dict[str, Any], network: Network, log: Log) -> None:
         """Called after each epoch with its row of the history."""
 
     def require_files(self) -> None:
@@ -228,7 +230,7 @@ class Train(Action):
 
     def _other_length(self, files: TrainingFiles) -> list[str]:
         """Return a message if the finished training had another number of epochs than requested now."""
-        rows: list[dict] = []
+        rows: list[dict[str, Any]] = []
         with contextlib.suppress(FormatError):  # ignore a damaged history
             rows = read_history(files.history)
         max_epochs = self.training.max_epochs

@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from acoustic.actions import make_action
-from acoustic.actions.base import READER_BLOCKS, Action, CommandOptions, CommonSettings, label_settings
+from acoustic.actions.base import (
+    READER_BLOCKS,
+    Action,
+    CommandOptions,
+    CommonSettings,
+    NetworkAction,
+    label_settings,
+    make_action,
+)
 from acoustic.actions.train import Train
 from acoustic.actions.write import spelling
-from acoustic.engine.inputs import add_feature_records, add_vocabularies, check_inputs
+from acoustic.engine.inputs import NetworkInputs, add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import SOCKET
@@ -126,7 +134,7 @@ class Validation:
                 if reader is not None:
                     figures.readers[block] = reader
         if action is not None and figures.network is not None:
-            self._compare(command, action, figures)
+            self._compare(command, action, figures.network, figures.readers)
         return figures
 
     def _reader(self, command: str, block: str, write: bool, network: Network | None) -> ReaderSummary | None:
@@ -141,7 +149,8 @@ class Validation:
         """Return whether archives or a vocabulary of a reader do not exist yet and an earlier command creates them."""
         reader = self.config.block(command).block(block)
         kind = self.config.check(lambda: reader_class(reader))
-        name = {ExampleReader: "file", LMSequenceReader: "wordclass"}.get(kind)
+        path_names: dict[type | None, str] = {ExampleReader: "file", LMSequenceReader: "wordclass"}
+        name = path_names.get(kind)
         if name is None or not reader.has(name):
             return False
         path = reader.path(name)
@@ -155,7 +164,7 @@ class Validation:
         network = None
         try:
             network = action.network()
-            if network is not None and type(action).network is Action.network:
+            if network is not None and type(action).network is NetworkAction.network:
                 self._check_values(action.model_path or network.source, network)
         except OSError as fault:
             maker = self._maker(fault.filename)
@@ -186,8 +195,7 @@ class Validation:
 
     # Networks against data
 
-    def _compare(self, command: str, action: Action, figures: CommandFigures) -> None:
-        network = figures.network
+    def _compare(self, command: str, action: Action, network: Network, readers: dict[str, ReaderSummary]) -> None:
         try:
             roots = action.roots(network)
             order = forward_order([network[name] for name in roots])
@@ -196,7 +204,7 @@ class Validation:
         except ArgonautError as fault:
             self.findings.add(fault)
             return
-        for title, reader in figures.readers.items():
+        for title, reader in readers.items():
             prefix = ENCODER if title.startswith("encoder") else ""
             for name in inputs:
                 if title not in READER_BLOCKS and name.startswith(ENCODER) != bool(prefix):
@@ -219,14 +227,14 @@ class Validation:
                     },
                     ignores_feature_mismatch=reader.ignores_feature_mismatch,
                 )
-                engine = SimpleNamespace(inputs=[name], network=network, roots=[])
+                engine = NetworkInputs(network, [name])
                 with self.findings.catch():
                     check_inputs(engine, stand_in, f"{command}.{title}")
                 if isinstance(action, Train) and title == "reader":
                     add_feature_records(engine, stand_in)
                     add_vocabularies(engine, stand_in)
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
-            self._check_writer(command, action, network, roots, figures.readers.get("reader"))
+            self._check_writer(command, action, network, roots, readers.get("reader"))
 
     def _is_broken(self, command: str, reader: str, stream: str) -> bool:
         """Return whether a stream is described in the block, but its dimension could not be read."""
@@ -248,7 +256,7 @@ class Validation:
         for output in outputs.values() if isinstance(outputs, dict) else ():
             self._check_paths(output, reader)
 
-    def _check_paths(self, output, reader: ReaderSummary | None) -> None:
+    def _check_paths(self, output: Any, reader: ReaderSummary | None) -> None:
         """Check that the files can be written without overwriting inputs and correspond to the reader's list."""
         if not hasattr(output, "paths"):  # all utterances in one file, which the writer checked
             return

@@ -53,6 +53,7 @@ class WriteWordAndClass(Action):
     """Writes the vocabulary of inputFile to outputVocabFile; with nbrClass, two files of the classes, too."""
 
     options = WordClassOptions
+    model_path: Path
     blocks = ()
     keeps_report = False
 
@@ -77,9 +78,6 @@ class WriteWordAndClass(Action):
                     f"{config.where(name)}: {name} is {path}, as {first_option} is; expected a file of its own"
                 )
             require_writable(path)
-
-    def network(self) -> None:
-        """Return None: the action has no network."""
 
     def makes(self) -> list[Path]:
         return list(self.outputs.values())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acoustic.actions.base import Action, ActionOptions, CommonSettings, check_reader
+from acoustic.actions.base import ActionOptions, CommonSettings, NetworkAction, check_reader
 from acoustic.actions.described import BUILDERS, description_without_model
 from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
@@ -43,7 +43,7 @@ class WriteOptions(ActionOptions):
     )  # fmt: skip
 
 
-class Write(Action):
+class Write(NetworkAction):
     """Writes outputNodeNames of modelPath for the utterances of the block reader.
 
     Without modelPath the network is that of the block NDLNetworkBuilder or SimpleNetworkBuilder. The block writer, or
@@ -90,7 +90,7 @@ class Write(Action):
                 if called_name not in getattr(writer, "nodes", called.values())
             ):
                 log(f"warning: {name} has no block in the writer; it is not written")
-            inputs = getattr(reader, "input_files", list)()
+            inputs: list[str] = getattr(reader, "input_files", list)()
             refuse_inputs([*inputs, self.model_path] if self.model_path else inputs, writer)
             report = self._write(engine, reader, writer, called, log, progress)
         if self.output_path:

@@ -363,7 +363,7 @@ OUR_ACTIONS = ("export", "exportDBN", "makeExamples", "mixUp", "combine")
 
 
 def _actions() -> Iterator[Place]:
-    from acoustic.actions import ACTIONS
+    from acoustic.actions.base import ACTIONS
     from acoustic.actions.decode_pairs import ModelHalves
 
     others = {"testEncoderDecoder": (ModelHalves,)}

@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from readers.common.report import Figures
 from readers.config.files import ARGUMENT, ARGUMENT_NAMES, ConfigFiles
@@ -37,6 +37,7 @@ from readers.config.values import (
 from readers.errors import ConfigError
 
 T = TypeVar("T")
+AnyConfig = TypeVar("AnyConfig", bound="Config")
 REQUIRED: Any = object()
 
 
@@ -367,6 +368,10 @@ def _from_arguments(entry: ConfigEntry) -> bool:
     return entry.where.startswith(ARGUMENT) and all(value.where.startswith(ARGUMENT) for value in entry.values)
 
 
+@overload
+def load_config(arguments: Sequence[str]) -> Config: ...
+@overload
+def load_config(arguments: Sequence[str], config_type: type[AnyConfig]) -> AnyConfig: ...
 def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:
     """Load the configuration that a command line describes.
 

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 import readers
-from acoustic.actions import ACTIONS
+from acoustic.actions.base import ACTIONS
 from acoustic.descriptions.ndl.cntk_options import REFUSED, WITHOUT_EFFECT
 from acoustic.nodes.registry import node_class
 from docs.reference_pages.document import pages as make_pages
