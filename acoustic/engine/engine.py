@@ -104,11 +104,11 @@ class Engine:
 
     def learnable(self, criterion: str | None = None) -> list[Node]:
         """Return the parameters below the roots, or below one criterion, that training changes."""
-        found = [node for node in self.graph.order if node.is_stored and node.needs_gradient]
+        parameters = [node for node in self.graph.order if node.is_stored and node.needs_gradient]
         if criterion is None:
-            return found
-        below = {node.name for node in forward_order([self.network[criterion]])}
-        return [node for node in found if node.name in below]
+            return parameters
+        names_below = {node.name for node in forward_order([self.network[criterion]])}
+        return [node for node in parameters if node.name in names_below]
 
     # ---- forward
 

@@ -82,13 +82,13 @@ def jacobian_vector_product(
     if layout is not None:
         run.sequences = Sequences(network.backend.xp)
         run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
-    found = components([network[name] for name in roots])
-    leaves = {node.name for component in found for node in component if node.is_leaf}
+    parts = components([network[name] for name in roots])
+    leaves = {node.name for component in parts for node in component if node.is_leaf}
     for name in directions:
         if name not in leaves:
             raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
     duals = _Duals(network, run, matrices, directions)
-    for component in found:
+    for component in parts:
         if is_loop(component):
             duals.add_loop(loop_order(component))
         else:
@@ -139,17 +139,17 @@ class _Duals:
         assert isinstance(delays[0], DelayNode)
         sequences = delays[0].sequences(self.run)
         backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
-        inside = {node.name for node in order}
-        outside = {one.name for node in order for one in computed_operands(node)} - inside
-        if moves := bool(outside & self.moving):
-            self.moving |= inside
+        members = {node.name for node in order}
+        outer_operands = {operand.name for node in order for operand in computed_operands(node)} - members
+        if moves := bool(outer_operands & self.moving):
+            self.moving |= members
         for node in order:
             self._moves(node)
             shape = self.shapes[node.name] = self.network.shapes[node.name].with_columns(sequences.num_steps * slots)
             self.known[node.name] = Dual(
                 backend.empty(shape.rows, shape.num_columns), backend.empty(shape.rows, shape.num_columns)
             )
-        framed = {name: name in inside or self.network.shapes[name].has_frames for name in inside | outside}
+        framed = {name: name in members or self.network.shapes[name].has_frames for name in members | outer_operands}
 
         def of_step(name: str, t: int) -> Dual:
             dual, columns = self.known[name], slice(t * slots, (t + 1) * slots)

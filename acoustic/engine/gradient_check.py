@@ -85,8 +85,8 @@ class GradientChecker:
 
         epsilon may be negative, for the other side.
         """
-        here, near, far = self._values_at(node, direction, (0.0, epsilon, 2 * epsilon))
-        return (4 * near - far - 3 * here) / (2 * epsilon)
+        start, near, far = self._values_at(node, direction, (0.0, epsilon, 2 * epsilon))
+        return (4 * near - far - 3 * start) / (2 * epsilon)
 
     def _values_at(self, node: Node, direction: np.ndarray, steps: Sequence[float]) -> list[float]:
         """The criterion at w + s d for each step s."""

@@ -63,10 +63,10 @@ def check_inputs(engine: HasInputs, reader: Any, title: str = "reader") -> None:
     delays = engine.network.delays()
     if delays and getattr(reader, "in_sequence", None) is False:
         raise ModelError(f"{delays[0].where}: {title} gives frames on their own; expected sequences, {BY_UTTERANCE}")
-    whole = [node for node in delays if node.along_sequences]
-    if whole and getattr(reader, "cuts", False):
+    along_sequences = [node for node in delays if node.along_sequences]
+    if along_sequences and getattr(reader, "cuts", False):
         raise ModelError(
-            f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
+            f"{along_sequences[0].where}: {title} gives pieces of sequences; expected whole ones, "
             "for HTKMLFReader by truncated=false"
         )
     _check_supervision(engine, reader, title)
@@ -76,12 +76,12 @@ def check_inputs(engine: HasInputs, reader: Any, title: str = "reader") -> None:
     for name in engine.inputs:
         rows = engine.network.shapes[name].rows
         if name not in dims:
-            found = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
-            raise ShapeError(f"{title}: gives {found}; expected {name} ({rows}), an input of the network")
+            streams = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
+            raise ShapeError(f"{title}: gives {streams}; expected {name} ({rows}), an input of the network")
         if dims[name] != rows:
-            place = f"{places[name]}: " if name in places else ""
+            prefix = f"{places[name]}: " if name in places else ""
             raise ShapeError(
-                f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
+                f"{prefix}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
     _check_classes(engine, reader, title)
     check_vocabularies(engine, reader, title)
@@ -127,8 +127,8 @@ def _check_features(engine: HasInputs, reader: Any, title: str) -> None:
 
 def feature_records(engine: HasInputs, reader: Any) -> dict[str, FeatureRecord]:
     """Return how the features that a reader gives to each input were computed, as far as it is known."""
-    found = reader.feature_records() if hasattr(reader, "feature_records") else {}
-    return {name: record for name, record in found.items() if name in engine.inputs}
+    records = reader.feature_records() if hasattr(reader, "feature_records") else {}
+    return {name: record for name, record in records.items() if name in engine.inputs}
 
 
 def add_feature_records(engine: HasInputs, reader: Any) -> None:
@@ -140,8 +140,8 @@ def add_feature_records(engine: HasInputs, reader: Any) -> None:
 
 def vocabularies(engine: HasInputs, reader: Any) -> dict[str, VocabularyRecord]:
     """Return the vocabulary that a reader uses for each input, for inputs of text."""
-    found = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
-    return {name: record for name, record in found.items() if name in engine.inputs}
+    records = reader.vocabularies() if hasattr(reader, "vocabularies") else {}
+    return {name: record for name, record in records.items() if name in engine.inputs}
 
 
 def add_vocabularies(engine: HasInputs, reader: Any) -> None:
@@ -163,12 +163,12 @@ def check_vocabularies(engine: HasInputs, reader: Any, title: str = "reader") ->
 
 def _check_classes(engine: HasInputs, reader: Any, title: str) -> None:
     """Raise ShapeError if a class-based criterion has fewer words or classes than the reader's vocabulary."""
-    wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
+    counts = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
     shapes = engine.network.shapes
     for node in engine.network.nodes.values():
         if node.type_name == "ClassBasedCrossEntropyWithSoftmax" and node.operands[0].name in engine.inputs:
             has = {"words": shapes[node.operands[2].name].cols, "classes": shapes[node.operands[3].name].rows}
-            for what, count in wanted.items():
+            for what, count in counts.items():
                 if has[what] < count:
                     raise ShapeError(
                         f"{node.where}: {has[what]} {what}; expected at least {count}, as the {title}'s vocabulary has"
@@ -177,24 +177,24 @@ def _check_classes(engine: HasInputs, reader: Any, title: str) -> None:
 
 def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
     """Return warnings for networks with look-ahead or sequence criteria when the reader cuts sequences."""
-    found = []
+    warnings = []
     cuts = getattr(reader, "cuts", False)
     future = [node for node in network.delays() if node.delay < 0]
     if future and cuts and not reader.ahead:
-        found.append(
+        warnings.append(
             f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
             "shows it what follows, truncated=false whole utterances"
         )
     paths = [node for node in network.nodes.values() if isinstance(node, PathNode)]
     if paths and cuts:
-        found.append(
+        warnings.append(
             f"{paths[0].where}: {title} has truncated=true, and each piece of an utterance counts as a sequence of its "
             "own; expected truncated=false"
         )
     count = reader.num_cut(minibatch_size) if paths and hasattr(reader, "num_cut") else 0
     if count:
-        found.append(
+        warnings.append(
             f"{paths[0].where}: {count} of {reader.num_utterances} sentences of {title} are longer than minibatchSize "
             f"{minibatch_size}, and each piece of them counts as one; expected minibatches of the longest sentence"
         )
-    return found
+    return warnings

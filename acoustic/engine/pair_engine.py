@@ -108,14 +108,14 @@ class PairEngine:
 
     def _check_apart(self) -> None:
         """Raise ModelError for an input of both, or a parameter of both: each half of its gradient would update it."""
-        mine = {node.name for node in self.decoder.learnable()}
-        shared = next((node for node in self.encoder.learnable() if node.name in mine), None)
+        of_decoder = {node.name for node in self.decoder.learnable()}
+        shared = next((node for node in self.encoder.learnable() if node.name in of_decoder), None)
         if shared is not None:
             raise ModelError(f"{shared.where}: in the encoder and in the decoder; expected a parameter for each")
-        both = sorted(set(self.encoder.inputs) & set(self.decoder.inputs))
-        if both:
+        common = sorted(set(self.encoder.inputs) & set(self.decoder.inputs))
+        if common:
             raise ModelError(
-                f"{self.network[both[0]].where}: in the encoder and in the decoder, which have columns of their own; "
+                f"{self.network[common[0]].where}: in the encoder and in the decoder, which have columns of their own; "
                 "expected an input for each"
             )
 
@@ -157,8 +157,8 @@ class PairEngine:
         for external_input in self.external_inputs:
             values = self.encoder.value(external_input.source.name)[:, self._columns(external_input)]
             external_input.take(values, layout.target_starts, layout.target_sequence)
-        given = {name: matrices[name] for name in self.decoder.inputs if name in matrices}
-        self.decoder.forward(given, training, criterion=criterion, layout=layout.target, **settings)
+        decoder_matrices = {name: matrices[name] for name in self.decoder.inputs if name in matrices}
+        self.decoder.forward(decoder_matrices, training, criterion=criterion, layout=layout.target, **settings)
 
     def backward(self, criterion: str | None = None, on_gradient: Callable[[Node, Any], None] | None = None) -> None:
         """Differentiate a criterion; see Engine.backward. The decoder's parameters come first."""

@@ -21,7 +21,6 @@ MOST_VAGUE = 0.01  # of the assigned names
 MOST_PACKED = 3.0  # assignments per 1,000 lines
 FINISHED = ("readers", "features", "acoustic", "recipes", "decoder")
 EXCEPT = (
-    "acoustic/engine",
     "acoustic/runtime",
     "decoder/search",
 )

@@ -84,17 +84,17 @@ class BoundArrays:
         shape = self.layout.work[name] if kind == "work" else self.layout.shapes[name]
         slab = self.slab_of.get(key)
         if slab is None:
-            whole = self.memory.own_matrix(key, shape)
+            matrix = self.memory.own_matrix(key, shape)
         elif (slab, shape) not in self._views:
             flat = self.memory.slabs[slab][: shape.rows * shape.num_columns]
-            whole = self._views[slab, shape] = flat.reshape(tuple(shape), order="F")
+            matrix = self._views[slab, shape] = flat.reshape(tuple(shape), order="F")
         else:
-            whole = self._views[slab, shape]
+            matrix = self._views[slab, shape]
         if worker is self.whole or not (kind == "work" or self.graph.has_frames(name)):
-            return whole
+            return matrix
         start = worker.columns.start
         if (slab, shape, start) not in self._views:
-            self._views[slab, shape, start] = whole[:, worker.columns]
+            self._views[slab, shape, start] = matrix[:, worker.columns]
         return self._views[slab, shape, start]
 
     def keeps_work(self, node: Node) -> bool:
@@ -116,10 +116,10 @@ class BoundArrays:
                 arrays[k] = self.matrix(value_of(operand.name), worker)
 
         def resolve(inputs: Mapping[str, Any]) -> list[Any]:
-            given = list(arrays)
+            present = list(arrays)
             for k, leaf in leaves:
-                given[k] = inputs[leaf.name] if leaf.is_input else leaf.value
-            return given
+                present[k] = inputs[leaf.name] if leaf.is_input else leaf.value
+            return present
 
         return resolve
 

@@ -48,7 +48,9 @@ class BackwardLister:
     def phases(self) -> list[list[Operations]]:
         """For each phase a list of operations for each worker."""
         program, touched = self.program, set[str]()
-        first = [one for plan in self.plans if program.is_after(plan.node) for one in self._whole(plan, touched)]
+        first = [
+            operation for plan in self.plans if program.is_after(plan.node) for operation in self._whole(plan, touched)
+        ]
         if not program.split:
             return in_phases([*first, *self._remaining(self.plans, touched)])
         together = [p for p in self.plans if not program.is_after(p.node) and not program.is_alone(p.node)]
@@ -61,17 +63,21 @@ class BackwardLister:
         wait = products.isdisjoint(program.workers[-1].partial_gradients)
         for worker in program.workers:
             late_touched = set(touched)
-            listed = [one for p in together if p.deferred for one in self._late_product(p, worker, late_touched)]
+            listed = [
+                operation for p in together if p.deferred for operation in self._late_product(p, worker, late_touched)
+            ]
             added = self._sums(together, worker, completes=wait)
             sums.append([] if wait else added)
             late.append([*listed, *added] if wait else listed)
-        end = [one for plan in together for one in self._finish(plan.finished)]
+        end = [operation for plan in together for operation in self._finish(plan.finished)]
         last = [plan for plan in self.plans if program.is_alone(plan.node)]
         return [[first], workers, sums, late, [[*end, *self._remaining(last, late_touched)]]]
 
     def _remaining(self, plans: list[BackwardPlan], touched: set[str]) -> Operations:
         """The operations of steps that compute whole gradients, each with what it finishes."""
-        return [one for plan in plans for one in (*self._whole(plan, touched), *self._finish(plan.finished))]
+        return [
+            operation for plan in plans for operation in (*self._whole(plan, touched), *self._finish(plan.finished))
+        ]
 
     def _name(self, plan: BackwardPlan, k: int) -> str:
         return self.graph.operands[plan.node.name][k].name
@@ -89,8 +95,8 @@ class BackwardLister:
             operations += self._step(plan, plan.wanted, worker, touched, {} if plan.deferred else routes)
             factors = [k for k in plan.layer_products if plan.deferred and self._name(plan, k) in self.layers]
             if factors:
-                given = {k: self._route_of_frames(self._name(plan, k), worker) for k in factors}
-                operations += self._step(plan, tuple(factors), worker, set(), given)
+                routes_of_frames = {k: self._route_of_frames(self._name(plan, k), worker) for k in factors}
+                operations += self._step(plan, tuple(factors), worker, set(), routes_of_frames)
         return operations
 
     def _late_product(self, plan: BackwardPlan, worker: Worker, touched: set[str]) -> Operations:
@@ -122,34 +128,34 @@ class BackwardLister:
         step computes some columns of products over all frames.
         """
         program, node = self.program, plan.node
-        place = program.whole if share is not None else worker
+        executor = program.whole if share is not None else worker
         names = [operand.name for operand in self.graph.operands[node.name]]
         gives = share is None and worker is not program.whole and any(routes[k].factors for k in routes)
-        to = program.whole if gives else place  # a step that gives factors computes no gradient
+        to = program.whole if gives else executor  # a step that gives factors computes no gradient
         targets = [program.gradient_target(name, to) if k in wanted else None for k, name in enumerate(names)]
         fresh = [name not in touched for name in names]
         touched.update(names[k] for k in wanted)
         reads = plan.reads(wanted)
-        own = program.one if node.name == program.criterion else program.matrix(gradient_of(node.name), place)
-        value = program.matrix(value_of(node.name), place) if VALUE in reads else None
+        gradient = program.one if node.name == program.criterion else program.matrix(gradient_of(node.name), executor)
+        value = program.matrix(value_of(node.name), executor) if VALUE in reads else None
         work = {}
         if node.name in program.layout.work:
-            work["work"] = program.matrix(work_of(node.name), place) if WORK in reads else None
+            work["work"] = program.matrix(work_of(node.name), executor) if WORK in reads else None
         rows = [program.layout.shapes[name].rows for name in names]
         scratch = program.scratch(worker)
         grads = GradientTargets(program.backend, targets, fresh, scratch, share, rows, routes=routes)
         if isinstance(node, Loop) and node.compiled is not None:
-            outputs = [one.node for one in self.plans if isinstance(one.node, LoopOutput)]
+            outputs = [other_plan.node for other_plan in self.plans if isinstance(other_plan.node, LoopOutput)]
             received = frozenset(output.position for output in outputs if output.operands[0] is node)
             return program.loop_backward(node, received, grads, reads)
-        resolve = program.operands(node, place, reads)
+        resolve = program.operands(node, executor, reads)
 
         def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            node.backward(run, own, resolve(inputs), value, grads.through(run.kernels), **work)
+            node.backward(run, gradient, resolve(inputs), value, grads.through(run.kernels), **work)
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())
-        return program.listed(node, place, "backward", call, by_python)
+        return program.listed(node, executor, "backward", call, by_python)
 
     def _sums(self, together: list[BackwardPlan], worker: Worker, completes: bool) -> Operations:
         """A worker's share of the sums of parts of gradients; completes: whether these are then whole."""
@@ -159,8 +165,8 @@ class BackwardLister:
         finished = {name for plan in together for name in plan.finished} - read
         for name in list(program.workers[-1].partial_gradients)[worker.index :: len(program.workers)]:
             gradient, emitter = program.matrix(gradient_of(name), program.whole), program.emitter(name)
-            for other in program.workers[1:]:
-                emitter.accumulate(gradient, other.partial_gradients[name])
+            for later_worker in program.workers[1:]:
+                emitter.accumulate(gradient, later_worker.partial_gradients[name])
             operations += emitter.operations
             if completes and name in finished:
                 operations += self._hand_over_part(name, slice(0, gradient.shape[1]))

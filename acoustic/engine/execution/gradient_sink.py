@@ -113,11 +113,11 @@ class RealFrames:
     @classmethod
     def of_gaps(cls, xp: Any, gaps: np.ndarray, shares: Sequence[slice]) -> "RealFrames":
         """gaps (columns,): which are gaps; every worker's share keeps at least one column, which then holds zeros."""
-        kept = ~gaps
+        selected = ~gaps
         for share in shares:
-            if not kept[share].any():
-                kept[share.start] = True
-        return cls(xp.asarray(kept.nonzero()[0]), ~gaps)
+            if not selected[share].any():
+                selected[share.start] = True
+        return cls(xp.asarray(selected.nonzero()[0]), ~gaps)
 
     def within(self, share: slice) -> tuple[int, np.ndarray]:
         """How many of the columns precede a share, and those in it, counted from its first column; on the CPU."""

@@ -66,8 +66,8 @@ class PassInputs:
                 matrix = matrices[name]
                 rows = self.network.shapes[name].rows
                 if matrix.ndim != 2 or matrix.shape[0] != rows:
-                    given = "x".join(map(str, matrix.shape))
-                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {given}; expected {rows}x*")
+                    dims = "x".join(map(str, matrix.shape))
+                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {dims}; expected {rows}x*")
                 sparse = name in self._indicators and isinstance(matrix, Indicators)
                 self.inputs[name] = matrix if sparse else self.backend.asarray(matrix)
             elif name not in self.inputs:
@@ -82,9 +82,9 @@ class PassInputs:
     def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int], first_column: int) -> None:
         if not 0 <= dropout_rate < 1:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
-        given = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
-        if given != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
-            self.run, self._runs = PassContext(self.backend, *given, kernels=self.kernels), {}
+        settings = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
+        if settings != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
+            self.run, self._runs = PassContext(self.backend, *settings, kernels=self.kernels), {}
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:
@@ -113,6 +113,6 @@ class PassInputs:
         for node in self._stored:
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-        seen = self.run, [node.version for node in self._stored]
-        self.is_changed = self._seen is None or seen[0] is not self._seen[0] or seen[1] != self._seen[1]
-        self._seen = seen
+        state = self.run, [node.version for node in self._stored]
+        self.is_changed = self._seen is None or state[0] is not self._seen[0] or state[1] != self._seen[1]
+        self._seen = state

@@ -78,16 +78,16 @@ class _Names:
             return
         operands = arrays.graph.operands[node.name]
         parts = [(f"{node.name}'", part) for part in arrays.parts.get(node.name, ())]
-        own = [(node.name, arrays.values.get(node.name)), *parts, (f"work of {node.name}", self._work(node.name))]
-        values = [(one.name, self._value(one)) for one in operands]
+        matrices = [(node.name, arrays.values.get(node.name)), *parts, (f"work of {node.name}", self._work(node.name))]
+        values = [(operand.name, self._value(operand)) for operand in operands]
         if self.is_forward:
-            yield from own + values if is_written else values + own
+            yield from matrices + values if is_written else values + matrices
             return
-        gradients = [(f"d{one.name}", self._gradient(one.name)) for one in operands]
+        gradients = [(f"d{operand.name}", self._gradient(operand.name)) for operand in operands]
         above = [(f"d{node.name}", self._gradient(node.name))]
         if node.is_stored:
-            own = [(node.name, node.value)]
-        yield from gradients + above + own if is_written else above + own + values + gradients
+            matrices = [(node.name, node.value)]
+        yield from gradients + above + matrices if is_written else above + matrices + values + gradients
         for worker in arrays.workers[1:]:
             yield from ((f"d{name}'", partial) for name, partial in worker.partial_gradients.items())
 

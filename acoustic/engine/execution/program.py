@@ -149,11 +149,13 @@ class Program(BoundArrays):
         shared: list[Node] = []
         for node in self.layout.forward:
             (alone if self.is_alone(node) else after if self.is_after(node) else shared).append(node)
-        lists = [[one for node in shared for one in self._forward_of(node, worker)] for worker in self.workers]
-        end = [one for node in shared if node.name in self.parts for one in self._sum_of_parts(node.name)]
-        end += [one for node in after for one in self._forward_of(node, self.whole)]
+        lists = [
+            [operation for node in shared for operation in self._forward_of(node, worker)] for worker in self.workers
+        ]
+        end = [operation for node in shared if node.name in self.parts for operation in self._sum_of_parts(node.name)]
+        end += [operation for node in after for operation in self._forward_of(node, self.whole)]
         self._alone = self._pass(
-            [[[one for node in alone for one in self._forward_of(node, self.whole)]]], "parameters"
+            [[[operation for node in alone for operation in self._forward_of(node, self.whole)]]], "parameters"
         )
         self._forward = self._pass([*(in_phases(lists[0]) if not self.split else [lists]), [end]], "forward")
 
@@ -176,9 +178,9 @@ class Program(BoundArrays):
 
     def _for_loop(self, node: Loop, reads: Any = None) -> tuple[list[Any], Emitter, Resolve]:
         """The operands of a loop, an emitter, and what gives the operands and the sequences of the present pass."""
-        operands, whole = self.operands(node, self.whole, reads), self.whole
+        operands, worker = self.operands(node, self.whole, reads), self.whole
         stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
-        present = lambda: (operands(whole.inputs), node.sequences(whole.run))  # noqa: E731
+        present = lambda: (operands(worker.inputs), node.sequences(worker.run))  # noqa: E731
         return operands(stand_ins), self.emitter(node.name), present
 
     def loop_backward(self, node: Loop, received: frozenset[int], grads: GradientTargets, reads: Any) -> Operations:
@@ -219,8 +221,8 @@ class Program(BoundArrays):
         key = gaps is None, sink.takes_parts, sink.takes_touched, sink.key if sink.takes_parts else None
         if key != self._backward_key or not same(layers, self._layers):
             self._backward_key = None  # also if listing is interrupted
-            given = {parameter.name: layer for (parameter, *_), layer in zip(self._layer_products, layers) if layer}
-            self._backward = self._pass(BackwardLister(self, given).phases(), "backward")
+            updates = {parameter.name: layer for (parameter, *_), layer in zip(self._layer_products, layers) if layer}
+            self._backward = self._pass(BackwardLister(self, updates).phases(), "backward")
             self._backward_key, self._layers = key, layers
         for node in self._finished:
             node.touch()  # it is about to be changed

@@ -37,12 +37,12 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     children = {node.name: operands(node) for node in order}
     from_input: set[str] = set()
     for node in order:
-        given = node.is_input or node.has(SOCKET)
-        if given or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
+        is_external = node.is_input or node.has(SOCKET)
+        if is_external or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
             from_input.add(node.name)
     needed = need_gradient(order, lambda node: children[node.name])
-    known = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}
-    return Graph(tuple(order), children, known, frozenset(from_input), frozenset(needed))
+    graph_shapes = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}
+    return Graph(tuple(order), children, graph_shapes, frozenset(from_input), frozenset(needed))
 
 
 def _gap_masked(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
@@ -66,15 +66,15 @@ def _loop_outputs(
     for node in order:
         for operand in computed_operands(node):
             users[operand.name].add(node.name)
-    asked = {root.name for root in roots}
+    root_names = {root.name for root in roots}
     for component in components(roots):
         if not is_loop(component):
             continue
-        members, inside = loop_order(component), {node.name for node in component}
-        visible = {name for name in inside if name in asked or users[name] - inside}
+        members, member_names = loop_order(component), {node.name for node in component}
+        visible = {name for name in member_names if name in root_names or users[name] - member_names}
         loop = None
         if options.compiled_loops:
-            taken_in = _made_for(inside, order, users, asked, shapes)
+            taken_in = _made_for(member_names, order, users, root_names, shapes)
             # Delays first, then nodes that do not need them, which may be computed for all steps at once.
             count = sum(node.delay != 0 for node in members)
             loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, backend, options)
@@ -85,7 +85,11 @@ def _loop_outputs(
 
 
 def _made_for(
-    inside: set[str], order: Sequence[Node], users: dict[str, set[str]], asked: set[str], shapes: dict[str, Shape]
+    member_names: set[str],
+    order: Sequence[Node],
+    users: dict[str, set[str]],
+    root_names: set[str],
+    shapes: dict[str, Shape],
 ) -> list[Node]:
     """Products of operands outside a loop, and sums of them, that only this loop needs; operands come first.
 
@@ -94,13 +98,13 @@ def _made_for(
     candidates: dict[str, Node] = {}
     for node in order:
         adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
-        if node.name not in inside and (adds_up or _is_product_from_outside(node, shapes)):
+        if node.name not in member_names and (adds_up or _is_product_from_outside(node, shapes)):
             candidates[node.name] = node
-    found: set[str] = set()
+    taken_in: set[str] = set()
     for name in reversed(candidates):  # users come first
-        if name not in asked and users[name] <= inside | found:
-            found.add(name)
-    return [node for name, node in candidates.items() if name in found]
+        if name not in root_names and users[name] <= member_names | taken_in:
+            taken_in.add(name)
+    return [node for name, node in candidates.items() if name in taken_in]
 
 
 def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:

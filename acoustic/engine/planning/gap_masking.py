@@ -42,8 +42,8 @@ class GapMasked(Node):
         if gaps is None:
             return None
         count = next(x.shape[1] for x in (*(x for x, has in zip(inputs, self.framed) if has), *others) if x is not None)
-        here = gaps[run.first_column : run.first_column + count]
-        return (~here).nonzero()[0] if here.any() else None
+        part = gaps[run.first_column : run.first_column + count]
+        return (~part).nonzero()[0] if part.any() else None
 
     def forward(self, run: PassContext, *inputs: Any, out: Any, **work: Any) -> None:
         real = self._real(run, inputs, ())

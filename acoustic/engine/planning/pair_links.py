@@ -50,8 +50,8 @@ class ExternalInput(Node):
         self._values, self.gradient = values, None
         numbers = np.arange(len(starts)) if self.first_only else sequence
         columns = starts if self.first_only else np.arange(len(sequence))
-        here = (numbers >= 0) & (columns >= 0)
-        self._sequence, self._columns = numbers[here], columns[here]
+        is_real = (numbers >= 0) & (columns >= 0)
+        self._sequence, self._columns = numbers[is_real], columns[is_real]
 
     def forward(self, run: PassContext, *, out: Any) -> None:
         if self._values is None:

@@ -132,7 +132,7 @@ class Layout:
     @cached_property
     def after_forward(self) -> dict[int, MatrixKey]:
         """The matrix that each slab holds after a forward pass."""
-        return self._last([one for one in self.lifetimes if one.key[0] != "gradient"])
+        return self._last([lifetime for lifetime in self.lifetimes if lifetime.key[0] != "gradient"])
 
     @cached_property
     def after_backward(self) -> dict[int, MatrixKey]:
@@ -140,7 +140,10 @@ class Layout:
         return self._last(self.lifetimes)
 
     def _last(self, lifetimes: Sequence[Lifetime]) -> dict[int, MatrixKey]:
-        return {self.plan.slab[one.key]: one.key for one in sorted(lifetimes, key=lambda one: one.start)}
+        return {
+            self.plan.slab[lifetime.key]: lifetime.key
+            for lifetime in sorted(lifetimes, key=lambda lifetime: lifetime.start)
+        }
 
 
 def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardPlan]:
@@ -156,10 +159,10 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
     steps = []
     for node in order:
         operands = graph.operands[node.name]
-        wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
+        with_gradient = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
         waits = traits(node).frame_products if split and node.name in graph.from_input - first else ()
-        deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
-        steps.append(BackwardPlan(node, tuple(k for k in wanted if k not in deferred), deferred))
+        deferred = tuple(k for k in with_gradient if k in waits and not graph.has_frames(operands[k].name))
+        steps.append(BackwardPlan(node, tuple(k for k in with_gradient if k not in deferred), deferred))
     read_late: set[str] = set()
     for step in steps:
         operands = graph.operands[step.node.name]
@@ -184,8 +187,8 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardP
         about = traits(step.node)
         step.handed_out = tuple(k for k in alone if k in about.hands_out)
         step.layer_products = tuple(k for k in alone if k in about.layer_inputs)
-        whole = step.deferred or not split  # otherwise each worker computes a part of the gradient
-        step.touched_columns = tuple(k for k in alone if k in about.touches_columns) if whole else ()
+        is_complete = step.deferred or not split  # otherwise each worker computes a part of the gradient
+        step.touched_columns = tuple(k for k in alone if k in about.touches_columns) if is_complete else ()
     graph.steps[criterion.name, split] = steps
     return steps
 
