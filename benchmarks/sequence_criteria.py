@@ -88,10 +88,10 @@ def speed(lattices: list["LatticeSupervision"], rows: int, criterion: str) -> fl
     for _ in range(ROUNDS + 1):  # the first loads the compiled loops
         spent = 0.0
         for layout, z, labels in batches:
-            engine._feed.begin({"labels": labels, "z": z}, True, 0.0, 0, layout)
+            engine._pass_inputs.begin({"labels": labels, "z": z}, True, 0.0, 0, layout)
             work = np.empty_like(z, order="F")
             begin = time.process_time()
-            node.forward(engine._feed.run, labels, z, z, out=out, work=work)
+            node.forward(engine._pass_inputs.run, labels, z, z, out=out, work=work)
             spent += time.process_time() - begin
         seconds.append(spent)
     return total / FRAMES_PER_SECOND / sorted(seconds[1:])[ROUNDS // 2]
