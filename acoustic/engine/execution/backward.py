@@ -145,7 +145,9 @@ class BackwardLister:
         resolve = program.operands(node, place, reads)
 
         def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            node.backward(run, own, resolve(inputs), value, grads.through(run.kernels), **work)
+            into = grads.through(run.kernels)
+            node.backward(run, own, resolve(inputs), value, into, **work)
+            into.complete()
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())

@@ -77,6 +77,7 @@ class Ungapped(Node):
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)
+            inner.complete()
         for k, target in enumerate(targets):
             if target is not None:
                 into.add(k, _scatter(target, real, self.framed[k]))
