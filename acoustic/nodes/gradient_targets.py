@@ -91,11 +91,23 @@ class GradientTargets:
     def reset(self) -> None:
         """Start a new backward pass: all buffers are as fresh as at the beginning."""
         self._fresh = list(self._initially_fresh)
+        self._named: set[int] = set()  # operands whose columns are handed over, not added to their matrix
+
+    def complete(self) -> None:
+        """Set gradients to zero to which nothing was added, at the end of a node's `backward`."""
+        for k, target in enumerate(self.targets):
+            if target is not None and self._fresh[self._slot[k]] and self.route(k).factors is None:
+                self.add_columns(k, self.xp.zeros(0, int), lambda block, part: None)
 
     def take_fresh(self, k: int) -> bool:
-        """Return whether the buffer of operand `k` is still empty, and mark it as filled."""
+        """Return whether the buffer of operand `k` is still empty, and mark it as filled.
+
+        Raises ValueError if `add_columns` has handed over the gradient, to which nothing can be added any more.
+        """
         slot = self._slot[k]
         fresh, self._fresh[slot] = self._fresh[slot], False
+        if k in self._named:
+            raise _second_addition(k)
         return fresh
 
     def route(self, k: int) -> GradientRoute:
@@ -142,8 +154,23 @@ class GradientTargets:
     def add_columns(self, k: int, columns: Any, write: Callable[[Any, slice], Any]) -> None:
         """Add to some columns of the gradient of operand `k`.
 
-        `columns` (n,) are distinct and ascending. ``write(block, part)`` fills a matrix with the contribution to
-        ``columns[part]``; it may be called for one part after another until the operands of the node change.
+        If the operand is among `Traits.touches_columns`, update rules that can may change these columns alone.
+
+        Parameters
+        ----------
+        k : int
+            Nothing else may be added to this gradient in the same `backward`.
+        columns : array of int (n,)
+            Numbers of columns, distinct and ascending, on the device; may be empty.
+        write : callable
+            ``write(block, part)`` sets every element of block (rows, columns in part), which is not cleared, to the
+            contribution to ``columns[part]``. It is called for one slice after another, perhaps after `backward` has
+            returned: it may read `grad` and the inputs that `backward_reads` names, and must not change them.
+
+        Raises
+        ------
+        ValueError
+            For a second addition, if the columns are handed over and not added to the matrix.
         """
         target = self.targets[k]
         if target is None:
@@ -157,6 +184,9 @@ class GradientTargets:
         fresh = self.take_fresh(k)
         take_columns = self.route(k).columns
         if take_columns is not None:
+            if not fresh:
+                raise _second_addition(k)
+            self._named.add(k)
             take_columns(columns, fill)
             return
         share = self.columns(k)
@@ -206,3 +236,7 @@ class GradientTargets:
             # Column j of the value came from column j modulo cols: (rows, cols, repetitions) in Fortran order.
             folded = grad.reshape((grad.shape[0], cols, -1), order="F")
             self.add(k, lambda out: folded.sum(axis=2, out=out))
+
+
+def _second_addition(k: int) -> ValueError:
+    return ValueError(f"operand {k}: gradient added to a second time; expected one call of add_columns and no other")

@@ -39,7 +39,7 @@ from acoustic.nodes import time_splice  # noqa: F401  isort: skip
 from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 from acoustic.nodes.base import REGISTRY, Node
 from acoustic.nodes.option import name_hint
-from readers.common.extensions import extension_modules
+from readers.common.extensions import OPTION, extension_modules
 from readers.errors import ModelError
 
 # Names of CNTK's node types that are refused with a message, and what each type is for.
@@ -75,7 +75,8 @@ def node_class(name: str) -> type[Node]:
         if name.lower() == not_built.lower():
             raise ModelError(f"node type {not_built} is not built yet ({purpose}); expected another type")
     known_names = [label for kind in registered_nodes() for label in (kind.type_name, *kind.aliases)]
-    raise ModelError(f"unknown node type {name!r}; {name_hint(name, known_names)}")
+    hint = name_hint(name, known_names)
+    raise ModelError(f"unknown node type {name!r}; {hint}; types of an extension need {OPTION} FILE.py")
 
 
 def registered_nodes() -> Iterator[type[Node]]:

@@ -257,6 +257,7 @@ class Loop(Node):
             for backward, gradient, operands, member_value, inner, work in bound.steps[t]:
                 inner.reset()
                 backward(now, gradient, operands, member_value, inner, **work)
+                inner.complete()
             for reader in readers:
                 reader.add_gradient(t)
         for member in self.computed:
@@ -322,6 +323,7 @@ class Loop(Node):
                 inner.routes[k] = grads.routes[at]
         operands = self._operands(member, inputs, None)
         member.node.backward(run, member.gradient, operands, member.value, inner, **member.workspace())
+        inner.complete()
 
 
 @dataclass

@@ -151,7 +151,9 @@ class BackwardLister:
         resolve = program.operands(node, source, reads)
 
         def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            node.backward(run, gradient, resolve(inputs), value, grads.through(run.kernels), **work)
+            targets_of_run = grads.through(run.kernels)
+            node.backward(run, gradient, resolve(inputs), value, targets_of_run, **work)
+            targets_of_run.complete()
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())

@@ -78,6 +78,7 @@ class GapMasked(Node):
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)
+            inner.complete()
         for k, target in enumerate(targets):
             if target is not None:
                 grads.add(k, _scatter(target, real, self.framed[k]))

@@ -196,7 +196,7 @@ def node_of(metadata, name):
             r"node 'W0' \(LearnableParameter\): value is int32; expected",
         ),
         (lambda t, m: t.update(X=t["W0"]), "tensors X: no stored node of that name"),
-        (lambda t, m: node_of(m, "HLast").update(type="Pluss"), "unknown node type 'Pluss'; did you mean Plus"),
+        (lambda t, m: node_of(m, "HLast").update(type="Pluss"), r"type 'Pluss'; did you mean Plus.* --extension"),
         (lambda t, m: node_of(m, "HLast").update(operands=["W0*x", "B7"]), "node 'B7': not in the network"),
         (lambda t, m: node_of(m, "HLast").update(operands=["W0*x"]), r"node 'HLast' \(Plus\): 1 operands; expected 2"),
         (lambda t, m: node_of(m, "HLast").update(operands=7), "node entry .*; expected an object with name, type"),
