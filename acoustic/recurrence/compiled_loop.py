@@ -256,7 +256,7 @@ class BoundLoop:
                     parameters.operations.extend(update(columns))
             for phase, each in zip(phases, (steps, outside, parameters)):
                 phase.append(each.operations)
-        end = PythonCall("loop.finish", self._hand_out, grads, kernels, resolve, node="loop")
+        end = PythonCall("loop.hand_out", self._hand_out, grads, kernels, resolve, node="loop")
         return [*(Phase(phase) for phase in phases), end]
 
     def _hand_out(self, grads: GradientTargets, kernels: Any, resolve: Resolve) -> None:

@@ -70,13 +70,13 @@ class Tables:
             start = len(operations)
             for operation in reversed(segment):
                 numbers = self._operation(operation)
-                whats = [SKIP, SKIP]
+                modes = [SKIP, SKIP]
                 for side, operand in ((1, operation.y), (0, operation.x)):  # the order of the kernel
                     if operand is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
                         continue
-                    whats[side] = ADD if self._start(operand) in written_rows else WRITE
+                    modes[side] = ADD if self._start(operand) in written_rows else WRITE
                     written_rows.add(self._start(operand))
-                operations.append((*numbers, *whats))
+                operations.append((*numbers, *modes))
             segments.append((OPERATIONS, start, len(operations)))
         return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
 

@@ -180,12 +180,12 @@ def read_delays(
 ) -> None:
     """Fill the values of the delays at one step; usable (D, T, S): whether there is a value."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, start, distance, kind = delays[k]
+        source, row, rows, delay, start, distance, usable_index = delays[k]
         past = step - delay
         for slot in range(first, last):
             out = values[step * slots + slot, row : row + rows]
             # No value is known before the beginning of a sequence; before that of the minibatch it is held.
-            if not usable[kind, step, slot]:
+            if not usable[usable_index, step, slot]:
                 out[:] = defaults[k]
             elif past >= 0:
                 copy(out, values[past * slots + slot, source : source + rows])
@@ -198,10 +198,10 @@ def read_delays(
 def add_delayed(gradients: Array, delays: Array, usable: Array, step: int, slots: int, first: int, last: int) -> None:
     """Add the gradients of the delays at one step to those of the steps that they were read from."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, _, _, kind = delays[k]
+        source, row, rows, delay, _, _, usable_index = delays[k]
         past = step - delay
         for slot in range(first, last):
-            if past >= 0 and usable[kind, step, slot]:
+            if past >= 0 and usable[usable_index, step, slot]:
                 grad = gradients[step * slots + slot, row : row + rows]
                 add(gradients[past * slots + slot, source : source + rows], grad, True)
 
@@ -209,7 +209,7 @@ def add_delayed(gradients: Array, delays: Array, usable: Array, step: int, slots
 @compiled
 def multiply(functions: Array, product: Array, matrix: Array, first: int, last: int) -> None:
     """Compute one product of a step, from rows of some columns to other rows."""
-    address, lies, distance, m, k, row, out, keep = product
+    address, storage, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
     b = start + NUMBER_BYTES * row
@@ -217,13 +217,13 @@ def multiply(functions: Array, product: Array, matrix: Array, first: int, last: 
     n = last - first
     if m == 0:
         return
-    if lies == PANELS:
+    if storage == PANELS:
         multiply_panels(m, n, k, address, b, width, keep != 0, c, width)
         return
     sgemm(
         (functions[0], functions[1]),
         (m, n, k),
-        (lies, address, distance),
+        (storage, address, distance),
         (PLAIN, b, width),
         (PLAIN, c, width),
         (ONE, float32(keep)),

@@ -100,7 +100,16 @@ def test_the_operations_of_loops_are_among_those_of_the_program(monkeypatch, cap
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     engine, _ = trained("lstm", EngineOptions.from_text("trace"))
     kernels = {operation.kernel for operation in engine.program}
-    assert {"loop.prepare", "panels", "matmul", "all_steps", "all_steps_back", "momentum"} < kernels
+    assert {
+        "loop.prepare",
+        "loop.finish",
+        "loop.hand_out",
+        "panels",
+        "matmul",
+        "all_steps",
+        "all_steps_back",
+        "momentum",
+    } < kernels
     text = capsys.readouterr().err
     assert "all_steps              values constants defaults usable before\n" in text
     assert re.search(r"momentum +dL1\.(\w+)\.R -> L1\.\1\.R velocity", text)
