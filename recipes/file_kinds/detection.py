@@ -182,6 +182,8 @@ def kind_of(path: str) -> str:
 
     if is_bundle(path):
         return "bundle"
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():  # it could be read only once
+        raise FormatError(f"{path}: a device or a pipe; expected a file that Argonaut reads")
     with Path(path).open("rb") as file:
         head = file.read(MAX_HEAD)
     if not head:

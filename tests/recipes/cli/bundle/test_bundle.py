@@ -1,6 +1,7 @@
 """Bundles on disk: what is written, what is refused, and that damage is noticed."""
 
 import json
+import os
 import shutil
 import struct
 import zipfile
@@ -16,6 +17,7 @@ from decoder.recognizer.description import dump
 from readers.common.file_part import FilePart
 from readers.common.temporary import NAME
 from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
+from recipes.file_kinds import describe_file
 from tests.recipes.cli.bundle.conftest import OPTIONS, parts_of
 
 FLIPS = 120
@@ -218,6 +220,15 @@ def test_other_files_are_no_bundles(own, tmp_path, small_system):
         Bundle.open(tmp_path)
     with pytest.raises(FileNotFoundError):
         Bundle.open(tmp_path / "missing")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no named pipes")
+def test_a_pipe_is_no_bundle(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="neither a directory nor a zip file; expected a bundle"):
+        Bundle.open(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="a device or a pipe; expected a file that Argonaut reads"):
+        describe_file(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(
