@@ -86,7 +86,10 @@ class NetworkBuilder:
         return self.num_nodes - 1
 
     def add(self, source: int, target: int, word: str | None = None, cost: float = 0.0, tag: str | None = None) -> None:
-        """Add an arc.  Raises FormatError for one arc too many and for a cost that is negative or not finite."""
+        """Add an arc.
+
+        Raises FormatError for one arc too many, those with tags apart, and for a cost that is negative or not finite.
+        """
         if not 0 <= cost < math.inf:
             raise FormatError(f"{self.where}: cost {cost:g} of {word or 'an arc'}; expected a number of at least 0")
         self._num_tags += tag is not None

@@ -5,10 +5,13 @@ import re
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from decoder.grammars.slots import SlotParser
 from decoder.grammars.word_acceptor import word_acceptor
+from readers.errors import FormatError
+from readers.language.grammars import network
 from readers.language.grammars.expression import Choice, Maybe, Series, Tagged, Word, expand
 from readers.language.grammars.jsgf import parse_jsgf
 
@@ -16,9 +19,9 @@ HEAD = "#JSGF V1.0; grammar g; public <s> = "
 
 
 def tags(rules: str, text: str, missing=(), outputs=None):
-    network = parse_jsgf(HEAD + rules)
-    words = set(network.words) - set(missing)
-    return SlotParser(network, words, missing, outputs or {})(text.split())
+    grammar = parse_jsgf(HEAD + rules)
+    words = set(grammar.words) - set(missing)
+    return SlotParser(grammar, words, missing, outputs or {})(text.split())
 
 
 def test_words_rules_and_groups_have_tags():
@@ -66,6 +69,14 @@ def test_tags_change_nothing_about_the_words():
         np.testing.assert_array_equal(getattr(acceptor, column), getattr(expected, column))
 
 
+def test_arcs_of_tags_have_a_limit_of_their_own(monkeypatch):
+    monkeypatch.setattr(network, "MOST_ARCS", 11)  # ten words and the beginning of the rule
+    assert len(parse_jsgf(HEAD + " | ".join(["a {x}"] * 10) + ";").arcs) == 31
+    for rules in (" | ".join(["a {x}"] * 11), "a" + " {x}" * 12):
+        with pytest.raises(FormatError, match="more than 11 arcs"):
+            parse_jsgf(HEAD + rules + ";")
+
+
 def derivations(item, count=0):
     """Yield (words, tags) of an expression that begins at word `count`."""
     match item:
@@ -107,8 +118,8 @@ def test_tags_are_those_of_a_derivation(expression):
     parses = {}
     for words, found in itertools.islice(derivations(expression), 300):
         parses.setdefault(tuple(words), []).append(sorted(found))
-    network = expand({"<s>": expression}, ["<s>"], "test")
-    parser = SlotParser(network, set(network.words), (), {})
+    grammar = expand({"<s>": expression}, ["<s>"], "test")
+    parser = SlotParser(grammar, set(grammar.words), (), {})
     for words, expected in parses.items():
         if words:
             assert sorted(parser(words)) in expected
