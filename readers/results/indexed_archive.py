@@ -211,7 +211,7 @@ class ArchiveWriter:
         self.path = Path(path)
         self.kind = kind
         self.resume = resume
-        self._target = Path(os.path.realpath(path))
+        self._target = Path(os.path.realpath(path)) if self.path.is_symlink() else self.path  # messages have the path
         self.partial = self._target.with_name(self._target.name + PARTIAL)
         self.names: list[str] = []
         self._metadata = dict(metadata or {})
