@@ -26,7 +26,7 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:class", r"(?!(readers|features|acoustic|decoder)\.).*"),  # types of Python and numpy
-    ("py:class", r".*\.(T|Item|Answer|Result|Opened|Kernel|Entry|Table|File|Target)"),  # type variables
+    ("py:class", r".*\.(T|Item|Answer|Result|Opened|Kernel|Entry|Table|File|Target|AnyConfig)"),  # type variables
 ]
 
 root_doc = "docs/index"
