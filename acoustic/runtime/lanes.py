@@ -115,33 +115,52 @@ def _multiply(typing: Any, a: Any, b: Any) -> Any:
     return a(a, b), lambda context, builder, signature, arguments: builder.fmul(*arguments)
 
 
+# Numba wants the implementation of an overload to have the signature of its typing, annotations included.
+
+
 @overload(load)
 def _overload_load(matrix: Any, row: Any) -> Any:
-    return (lambda matrix, row: _load(matrix, row)) if _is_matrix(matrix) else None
+    def implementation(matrix: Any, row: Any) -> Any:
+        return _load(matrix, row)
+
+    return implementation if _is_matrix(matrix) else None
 
 
 @overload(store)
 def _overload_store(matrix: Any, row: Any, lanes: Any) -> Any:
-    if _is_matrix(matrix) and lanes == LanesType(matrix.dtype):
-        return lambda matrix, row, lanes: _store(matrix, row, lanes)
-    return None
+    def implementation(matrix: Any, row: Any, lanes: Any) -> Any:
+        return _store(matrix, row, lanes)
+
+    return implementation if _is_matrix(matrix) and lanes == LanesType(matrix.dtype) else None
 
 
 @overload(spread)
 def _overload_spread(number: Any) -> Any:
-    return (lambda number: _spread(number)) if isinstance(number, types.Float) else None
+    def implementation(number: Any) -> Any:
+        return _spread(number)
+
+    return implementation if isinstance(number, types.Float) else None
 
 
 @overload(double)
 def _overload_double(lanes: Any) -> Any:
-    return (lambda lanes: _double(lanes)) if isinstance(lanes, LanesType) else None
+    def implementation(lanes: Any) -> Any:
+        return _double(lanes)
+
+    return implementation if isinstance(lanes, LanesType) else None
 
 
 @overload(operator.add)
 def _overload_add(a: Any, b: Any) -> Any:
-    return (lambda a, b: _add(a, b)) if isinstance(a, LanesType) and a == b else None
+    def implementation(a: Any, b: Any) -> Any:
+        return _add(a, b)
+
+    return implementation if isinstance(a, LanesType) and a == b else None
 
 
 @overload(operator.mul)
 def _overload_multiply(a: Any, b: Any) -> Any:
-    return (lambda a, b: _multiply(a, b)) if isinstance(a, LanesType) and a == b else None
+    def implementation(a: Any, b: Any) -> Any:
+        return _multiply(a, b)
+
+    return implementation if isinstance(a, LanesType) and a == b else None

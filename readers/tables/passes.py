@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from readers.common.jobs.runner import Runner
 from readers.common.report import Log, Progress
 from readers.errors import ArgonautError, FormatError
 from readers.tables.tensor_file import load_tensors, save_tensors
+
+if TYPE_CHECKING:  # imports processes, which recognition does not need
+    from readers.common.jobs.runner import Runner
 
 
 class TrainingState(Protocol):
@@ -37,7 +39,7 @@ class PassTraining(ABC, Generic[State]):
 
     state_format: ClassVar[tuple[str, int]]  # name and version of the file of the state
     pass_kind: ClassVar[str]  # name in a row of the history of what kind of pass it was
-    runner: Runner
+    runner: "Runner"
     shards: Sequence[Any]
 
     @property

@@ -41,7 +41,9 @@ def run(options: TranscribeOptions, console: Console) -> int:
     if options.stream:
         return run_live(options, console)
     with console.progress() as progress:
-        result = transcribe(options, take=Printer(options), progress=progress, log=console.tell)
+        result = transcribe(
+            options, take=Printer(options), progress=progress, log=console.tell, confidences=options.needs_lattice
+        )
     show_losses(result.report, None, console.verbose)
     if result.num_files > 1 or options.output is not None:
         console.tell(result.report.summary())
@@ -83,7 +85,7 @@ def run_live(options: TranscribeOptions, console: Console) -> int:
     from readers.common.jobs.stop_signals import stopping_signal
 
     display = JsonDisplay() if options.format == "json" else TextDisplay(times=False)
-    result = transcribe_live(options, take=display, log=console.tell)
+    result = transcribe_live(options, take=display, log=console.tell, confidences=options.needs_lattice)
     show_losses(result.report, None, console.verbose)
     display.close(result.report, result.num_frames, result.real_time_factor)
     stopped = stopping_signal()

@@ -38,7 +38,11 @@ class LiveResult:
 
 
 def transcribe_live(
-    options: TranscribeOptions, *, take: Callable[[RecognitionEvent], None] = silent, log: Log = silent
+    options: TranscribeOptions,
+    *,
+    take: Callable[[RecognitionEvent], None] = silent,
+    log: Log = silent,
+    confidences: bool = True,
 ) -> LiveResult:
     """Recognise one recording while it arrives.  Ctrl-C ends the recording, and what has arrived is finished.
 
@@ -50,6 +54,8 @@ def transcribe_live(
         Receives each event: words so far, and those of an utterance that has ended.
     log : callable
         Receives lines about hotwords.
+    confidences : bool
+        Whether what `take` receives has confidences and lattices; without them the search is faster.
 
     Returns
     -------
@@ -69,7 +75,7 @@ def transcribe_live(
     where = recordings[0].where
     report = RunReport("utterances")
     with using_cores(options.threads or available_cores()):
-        recognizer = open_recognizer(options, log)
+        recognizer = open_recognizer(options, confidences, log)
         front_end = recognizer.front_end
         raw = options.reading.raw
         channel = front_end.config.channel if options.reading.channel is None else options.reading.channel

@@ -65,6 +65,7 @@ def transcribe(
     take: Callable[[TranscribedFile], None] = silent,
     progress: Progress = silent,
     log: Log = silent,
+    confidences: bool = True,
 ) -> TranscribeResult:
     """Recognise recordings in threads; write a file for each if `options.output` is given.
 
@@ -79,6 +80,8 @@ def transcribe(
         ``progress(seconds done, seconds or None, unit="seconds")``.
     log : callable
         Receives lines about hotwords.
+    confidences : bool
+        Whether what `take` receives has confidences and lattices; without them the search is faster.
 
     Returns
     -------
@@ -100,7 +103,7 @@ def transcribe(
         require_writable(options.output / "transcript")
     counter = _Counter(len(recordings), progress)
     with using_cores(options.threads or available_cores()):
-        recognizer = open_recognizer(options, log)
+        recognizer = open_recognizer(options, confidences, log)
         delivery = _Delivery(options, recognizer, len(recordings), take)
         for path in unread:
             delivery.report.skip(path, f"{path}: {Path(path).suffix} cannot be read; convert it to WAV")
@@ -118,13 +121,13 @@ def transcribe(
     )
 
 
-def open_recognizer(options: TranscribeOptions, log: Log = silent) -> Recognizer:
+def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = silent) -> Recognizer:
     """Open the bundle, with the grammar and the hotwords, for the audio that the options describe."""
     reading = options.reading
     recognizer = Recognizer.load(options.bundle).with_audio(
         channel=reading.channel, upsample=reading.upsample, raw=reading.raw
     )
-    if not options.needs_lattice:
+    if not confidences and not options.needs_lattice:
         recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
