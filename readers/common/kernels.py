@@ -138,8 +138,9 @@ def _sources(function: FunctionType, sources: dict[str, str], seen: set[Function
         if _is_constant(value):
             sources[f"{function.__module__}.{name}"] = repr(value)
             continue
-        called = getattr(value, "py_func", getattr(value, "_defn", None))  # of a kernel, of an intrinsic function
-        if isinstance(called, FunctionType):
+        # Of a kernel, of an intrinsic function, and itself of a function with overloads, which stand in its file.
+        called = getattr(value, "py_func", getattr(value, "_defn", value))
+        if isinstance(called, FunctionType) and called.__code__.co_filename.startswith(PROGRAM):
             _sources(called, sources, seen)
             path = called.__code__.co_filename
         else:

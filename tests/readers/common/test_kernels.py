@@ -98,6 +98,11 @@ def test_kernels_are_compiled_again_when_one_that_they_call_or_a_constant_change
     assert shown(text.replace("2 * x", "3 * x")) == ["63", "0"]
     assert shown(text.replace("(0, 1)", "(5, 1)")) == ["47", "0"]
     assert shown(text.replace("(0, 1)", "(5, 1)")) == ["47", "1"]
+    overloaded = "from numba.extending import overload\nFACTORS = (0, 1)\ndef times(x):\n    return 2 * x\n"
+    overloaded += "@overload(times)\ndef of_times(x):\n    return lambda x: 4 * x\n"
+    assert shown(overloaded) == ["84", "0"]
+    assert shown(overloaded) == ["84", "1"]
+    assert shown(overloaded.replace("4 * x", "5 * x")) == ["105", "0"]
 
 
 def test_kernels_that_cannot_be_stored_are_used(kernel):
