@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from decoder.recognizer.jobs.decoding.options import DecodeOptions
+from decoder.recognizer.jobs.decoding.options import DecodeOptions, StreamOptions
 from recipes.cli.command import Console
 from recipes.cli.parser import Parser
 
@@ -21,7 +21,7 @@ IDLE = (
     ("--encoding", "without", "--features"),
     ("--channels", "without", "--features"),
     ("--hotwords-score", "with", "-alignmlf"),
-    ("--stream", "with", "-precompile"),
+    *((declared.flag, "with", "-precompile") for declared in StreamOptions.declared()),
 )
 REFUSAL, OLD_DEFAULT = "--no-partial", "--partial"
 

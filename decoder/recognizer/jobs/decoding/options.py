@@ -341,6 +341,8 @@ class DecodeOptions(Options):
             fine = not self.output.detailed_alignment or self.transcripts.level in (None, "state")
             self.require("level", fine, f"is {self.transcripts.level} with {{detailed_alignment}}; expected state")
         if self.streaming.stream:
+            fine = not self.compiling.precompile
+            self.require("stream", fine, "is given with {precompile}; expected only one of them")
             text = "is given with {stream}; expected it only without"
             self._refuse(NOT_FOR_STREAMS, text)
             self.require("widenings", not self.search.widenings, text)

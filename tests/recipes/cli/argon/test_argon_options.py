@@ -96,6 +96,8 @@ def test_a_command_line_of_options_gives_these_options(name, data):
                                                 "--channels has no effect without --features"]),
         (["-alignmlf", "words.mlf", "--hotwords-score", "2"], ["--hotwords-score has no effect with -alignmlf"]),
         (["-precompile", "true", "--stream", "-"], ["--stream has no effect with -precompile"]),
+        (["-precompile", "true", "--stream", "-", "--pause=1"], ["--stream has no effect with -precompile",
+                                                                 "--pause has no effect with -precompile"]),
     ],
 )  # fmt: skip
 def test_options_without_effect_are_left_out(words, notes, capsys):
