@@ -14,16 +14,18 @@ epochs with a whole schedule; the one with the lowest development loss is traine
 For all systems the acoustic weight, the word penalty and the beam are chosen on dev, at a language model weight of 1,
 by the same procedure.
 
-What is done stays in --out: a run that was stopped goes on after the last epoch.  One thread; times are CPU times.
-RATIO lines, above 1 ours is better: word errors, trained frames per second, time to score and search the test set.
+What is done stays in --out: a run that was stopped goes on after the last epoch, or the last system.  One thread;
+times are CPU times.  RATIO lines, above 1 ours is better: word errors, trained frames per second, time to score and
+search the test set.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,13 +69,24 @@ def main(argv: list[str] | None = None) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     names = {"dev": arguments.dev, "test": "test"}
     data = {use: read_set(arguments.lists, arguments.labels, name, arguments.limit) for use, name in names.items()}
-    outcomes = [our_system("ours", arguments.model, arguments.graph, arguments.lm, data)]
+    ours = partial(our_system, lm=arguments.lm, data=data)
+    systems = {"ours": lambda: ours("ours", arguments.model, arguments.graph)}
     if arguments.best:
-        outcomes.append(our_system("ours, best", *arguments.best, arguments.lm, data))
-    outcomes.append(peer_system(torch, arguments, data))
+        systems["ours, best"] = lambda: ours("ours, best", *arguments.best)
+    systems["PyTorch"] = lambda: peer_system(torch, arguments, data)
+    outcomes = [stored_outcome(arguments.out / f"{name}.json", measure) for name, measure in systems.items()]
     print("\n".join(table(outcomes)))
     print("\n".join(ratios(outcomes)))
     return 0
+
+
+def stored_outcome(path: Path, measure: Callable[[], "Outcome"]) -> "Outcome":
+    """The outcome in a file; it is measured if there is none."""
+    from readers.common.files import write_json
+
+    if not path.exists():
+        write_json(path, asdict(measure()))
+    return Outcome(**json.loads(path.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -203,9 +216,8 @@ def our_system(name: str, model: Path, graph: Path, lm: Path, data: Mapping[str,
 
 
 def our_rate(model: Path) -> float:
-    """Frames per CPU second of our training of this network, anew and without validation."""
-    from acoustic.actions.described import described_network
-    from acoustic.descriptions.opening import open_network
+    """Frames per CPU second of our training, which goes on from the trained network, without validation."""
+    from acoustic import load_model
     from acoustic.training.configuration import training_options
     from acoustic.training.trainer import Trainer
     from benchmarks.time_to_loss import timed_learner
@@ -213,10 +225,9 @@ def our_rate(model: Path) -> float:
 
     subsampling = training_block(model).block("reader").int("frameSubsampling", 1)
     block = training_block(model, f"SGD=[epochSize={TIMED_FRAMES // subsampling};maxEpochs=2]")
-    network = open_network(described_network(block), "float", "cpu", 0)
     with open_reader(block.block("reader"), 0) as reader:
         options = replace(training_options(block.block("SGD")), seed=0)
-        trainer = Trainer(network, reader, options, None, make_learner=timed_learner())
+        trainer = Trainer(load_model(model), reader, options, None, make_learner=timed_learner())
         trainer.prepare(None)
         trainer.run_epoch(0)  # compiles
         compiled = trainer.learner.cpu
