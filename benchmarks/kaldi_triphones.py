@@ -58,7 +58,7 @@ def build_triphone_hclg(
     num_outputs = max(max(labels) for labels, _ in physical)
     fst = to_openfst(clg)
     kaldifst.arcsort(fst, "ilabel")
-    hclg = kaldifst.compose(_models(physical, num_outputs, len(marks)), fst)
+    hclg = kaldifst.compose(hmm_transducer(physical, num_outputs, len(marks)), fst)
     kaldifst.connect(hclg)
     if kaldifst.determinize_star(hclg):
         raise RuntimeError("H o C o L o G is not determinised; expected disambiguation symbols to see to it")
@@ -99,7 +99,7 @@ def _physical(clg: ArcArrays, windows, phones: list[str], models, decoder) -> tu
     return replace(clg, label=label[clg.label]), list(number)
 
 
-def _models(physical: list[Physical], num_outputs: int, num_marks: int):
+def hmm_transducer(physical: list[Physical], num_outputs: int, num_marks: int):
     """H: from the centre through each model's states and back; disambiguation symbols are self-loops.
 
     An arc into a state reads it.  A state that can only be left for the exit is the centre itself.
