@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 MAX_RATE = 1_000_000  # Hz, as in the description of a bundle
 PHONE_MAP = Path(__file__).parent / "timit" / "data" / "phones.61-48-39.txt"
-LayoutName = Literal["timit-words", "timit", "lvcsr", "an4", "own", "own-given", "an4-blstm", "an4-dnn-blstm"]
+LayoutName = Literal[
+    "timit-words", "timit", "lvcsr", "an4", "own", "own-given", "own-lfmmi", "own-lfmmi-given", "an4-blstm",
+    "an4-dnn-blstm",
+]  # fmt: skip
 Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
 
 
@@ -67,6 +70,10 @@ LAYOUTS: dict[LayoutName, Layout] = {
 LAYOUTS["own-given"] = replace(
     LAYOUTS["own"], graph="graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
     hypotheses="final/decode/given/test.mlf",
+)  # fmt: skip
+LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
+    replace(LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}")
+    for name in ("own", "own-given")
 )  # fmt: skip
 LAYOUTS["an4-blstm"], LAYOUTS["an4-dnn-blstm"] = (
     replace(
