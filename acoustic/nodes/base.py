@@ -17,13 +17,6 @@ from readers.errors import ModelError, ShapeError
 VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
-# Properties of node types.
-RANDOM = "random"  # the value depends on PassContext: random numbers, training or not
-DELAY = "delay"  # may be created before its operand: see `Node.delay`
-SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
-CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
-RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
-
 
 @dataclass
 class PassContext:
@@ -98,7 +91,7 @@ class Node:
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
-    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see above
+    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see properties.py
 
     def __init__(
         self,
@@ -179,9 +172,9 @@ class Node:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
 
-    def has(self, name: str) -> bool:
-        """Return whether the type has a property."""
-        return name in self.properties
+    def has(self, *names: str) -> bool:
+        """Return whether the type has one of some properties."""
+        return not self.properties.isdisjoint(names)
 
     @property
     def keeps_statistics(self) -> bool:

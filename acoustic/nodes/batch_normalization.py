@@ -9,8 +9,9 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, WORK, Node, PassContext, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import RANDOM
 from readers.errors import ModelError
 
 # Columns of the workspace: m and s, the minibatch's mean m_b and variance v_b, and their weight w.

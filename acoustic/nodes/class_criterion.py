@@ -7,8 +7,9 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import ClassLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.criteria import scalar
+from acoustic.nodes.properties import CROSS_ENTROPY, OF_WORD_CLASSES
 from readers.errors import ModelError
 
 LABEL_ROWS = 4  # word, class, first word of the class, last word of the class plus one
@@ -47,7 +48,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     CNTK book, eq. 2.132 to 2.148; eq. 2.142 and 2.144 lack a minus, as does 2.127.
     """
 
-    properties = frozenset({CROSS_ENTROPY})
+    properties = frozenset({OF_WORD_CLASSES, CROSS_ENTROPY})
     operand_names = ("labels", "h", "W", "Q")
     backward_reads = (None, (0, 1, 2), (0, 1, 2), (0, 3))
     sums_frames = True

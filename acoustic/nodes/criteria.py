@@ -5,7 +5,8 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, PassContext, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
+from acoustic.nodes.properties import CROSS_ENTROPY, ERROR_COUNT, OF_SOFTMAX
 from readers.minibatches.indicators import Indicators
 
 
@@ -139,7 +140,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
     CNTK book, eq. 2.125 to 2.129; eq. 2.127 lacks the minus of 2.118.
     """
 
-    properties = frozenset({CROSS_ENTROPY})
+    properties = frozenset({OF_SOFTMAX, CROSS_ENTROPY})
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
 
@@ -240,6 +241,7 @@ class ErrorPrediction(CriterionNode):
     CNTK book, eq. 2.109 to 2.111.
     """
 
+    properties = frozenset({ERROR_COUNT})
     operand_names = ("labels", "z")
 
     def forward(self, run: PassContext, labels: Any, z: Any, *, out: Any) -> None:

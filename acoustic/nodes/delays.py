@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import DELAY, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import DELAY
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
 

@@ -6,8 +6,9 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.nodes.base import RANDOM, LinearNode, PassContext, register_node
+from acoustic.nodes.base import LinearNode, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
+from acoustic.nodes.properties import DROPOUT, RANDOM
 
 
 @register_node("Dropout")
@@ -26,7 +27,7 @@ class Dropout(LinearNode, ElementwiseNode):
 
     onnx_operator = "Identity"
     backward_reads = ((),)
-    properties = frozenset({RANDOM})
+    properties = frozenset({DROPOUT, RANDOM})
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
         self._mask(run, x, out)

@@ -5,6 +5,7 @@ from typing import Any
 
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import PassContext, register_node
+from acoustic.nodes.properties import ELEMENT_PRODUCT
 from acoustic.nodes.sums import BroadcastNode, broadcast_copies, combine
 
 
@@ -24,6 +25,7 @@ class ElementTimes(BroadcastNode):
     CNTK book, eq. 2.73 to 2.75, for equal shapes.
     """
 
+    properties = frozenset({ELEMENT_PRODUCT})
     onnx_operator = "Mul"
     backward_reads = ((1,), (0,))
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, PassContext, register_node
+from acoustic.nodes.base import VALUE, LinearNode, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import NEGATIVE, RELU, RISING, SIGMOID, TANH
 from readers.errors import ModelError
 
 
@@ -41,6 +42,7 @@ class Negate(LinearNode, ElementwiseNode):
     CNTK book, eq. 2.7 and 2.8.
     """
 
+    properties = frozenset({NEGATIVE})
     onnx_operator = "Neg"
     backward_reads = ((),)
 
@@ -63,7 +65,7 @@ class Sigmoid(ElementwiseNode):
     """
 
     onnx_operator = "Sigmoid"
-    properties = frozenset({RISING})
+    properties = frozenset({SIGMOID, RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
@@ -89,7 +91,7 @@ class Tanh(ElementwiseNode):
     """
 
     onnx_operator = "Tanh"
-    properties = frozenset({RISING})
+    properties = frozenset({TANH, RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
@@ -115,7 +117,7 @@ class RectifiedLinear(ElementwiseNode):
     """
 
     onnx_operator = "Relu"
-    properties = frozenset({RISING})
+    properties = frozenset({RELU, RISING})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:

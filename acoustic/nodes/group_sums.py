@@ -14,6 +14,7 @@ import numpy as np
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import VALUE, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import LOG_SUM_GROUPS
 from readers.common.text import is_count
 
 
@@ -36,6 +37,7 @@ class LogSumGroups(Node):
     Povey, Zhang and Khudanpur 2015, appendix C.5.
     """
 
+    properties = frozenset({LOG_SUM_GROUPS})
     operand_names = ("X",)
     options = (Option("sizes", str),)
     backward_reads = ((0, VALUE),)

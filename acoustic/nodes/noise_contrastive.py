@@ -7,10 +7,11 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import NoiseLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.class_criterion import softmax_slope
 from acoustic.nodes.criteria import scalar
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import NOISE_CONTRASTIVE, RANDOM
 from readers.errors import ModelError
 
 MODES = SOFTMAX, UNNORMALIZED, NONE = "softmax", "unnormalized", "none"
@@ -58,7 +59,7 @@ class NoiseContrastiveEstimation(Node):
     backward_reads = (None, (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
     options = (Option("evalMode", str, SOFTMAX, choices=MODES),)
     sums_frames = True
-    properties = frozenset({RANDOM})
+    properties = frozenset({NOISE_CONTRASTIVE, RANDOM})
 
     def infer_shape(self, labels: Shape, h: Shape, w: Shape, b: Shape) -> Shape:
         fits = labels.rows >= 4 and labels.rows % 2 == 0 and not w.has_frames and h.rows == w.rows

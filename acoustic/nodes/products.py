@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
+from acoustic.nodes.properties import PRODUCT, SCALED
 from readers.minibatches.indicators import Indicators
 
 
@@ -27,6 +28,7 @@ class Times(Node):
     CNTK book, eq. 2.66 to 2.68.
     """
 
+    properties = frozenset({PRODUCT})
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
 
@@ -176,6 +178,7 @@ class Scale(Node):
     CNTK book, eq. 2.59 to 2.61.
     """
 
+    properties = frozenset({SCALED})
     operand_names = ("s", "Y")
     backward_reads = ((1,), (0,))
 

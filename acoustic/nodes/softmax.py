@@ -5,6 +5,7 @@ from typing import Any
 
 from acoustic.nodes.base import VALUE, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
+from acoustic.nodes.properties import LOG_SOFTMAX, SOFTMAX
 
 
 @register_node("Softmax")
@@ -18,6 +19,7 @@ class Softmax(ElementwiseNode):
     CNTK book, eq. 2.31 to 2.35.
     """
 
+    properties = frozenset({SOFTMAX})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
@@ -53,6 +55,7 @@ class LogSoftmax(ElementwiseNode):
     CNTK book, eq. 2.38 to 2.42.
     """
 
+    properties = frozenset({LOG_SOFTMAX})
     backward_reads = ((VALUE,),)
 
     def forward(self, run: PassContext, x: Any, *, out: Any) -> None:

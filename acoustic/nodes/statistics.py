@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.leaves import StoredNode
+from acoustic.nodes.properties import MEAN, NORMALISED
 
 VARIANCE_FLOOR = 1e-10
 
@@ -51,6 +52,8 @@ class Mean(StatisticNode):
     ----------
     CNTK book, eq. 2.154 and 2.155.
     """
+
+    properties = frozenset({MEAN})
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
         return tally["sum"] / tally["count"]
@@ -104,6 +107,8 @@ class PerDimMeanVarNormalization(NormalisationNode):
     ----------
     CNTK book, eq. 2.161.
     """
+
+    properties = frozenset({NORMALISED})
 
     def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)

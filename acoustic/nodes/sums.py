@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.kernels.image_geometry import keep_image
 from acoustic.kernels.shape import Shape, broadcast_shape
 from acoustic.nodes.base import VALUE, LinearNode, Node, PassContext, register_node
+from acoustic.nodes.properties import DIFFERENCE, SUM
 from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
@@ -78,6 +79,7 @@ class Plus(SumNode):
     CNTK book, eq. 2.78 to 2.80.
     """
 
+    properties = frozenset({SUM})
     onnx_operator = "Add"
 
     def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
@@ -109,6 +111,7 @@ class Minus(SumNode):
     CNTK book, eq. 2.85 to 2.87.
     """
 
+    properties = frozenset({DIFFERENCE})
     onnx_operator = "Sub"
 
     def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, PassContext
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
+from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_plan import LoopNodes

@@ -11,9 +11,8 @@ from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node
-from acoustic.nodes.products import Times
-from acoustic.nodes.sums import Plus
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import PRODUCT, SOCKET, SUM
 from acoustic.recurrence.loop_node import Loop, LoopOutput
 from acoustic.runtime.engine_options import EngineOptions
 
@@ -97,7 +96,7 @@ def _made_for(
     """
     candidates: dict[str, Node] = {}
     for node in order:
-        adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
+        adds_up = node.has(SUM) and any(operand.name in candidates for operand in node.operands)
         if node.name not in member_names and (adds_up or _is_product_from_outside(node, shapes)):
             candidates[node.name] = node
     taken_in: set[str] = set()
@@ -108,7 +107,7 @@ def _made_for(
 
 
 def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
-    if type(node) is not Times:
+    if not node.has(PRODUCT):
         return False
     parameter, operand = node.operands
     words = operand.is_input and shapes[operand.name].rows >= WORDS_FROM

@@ -8,9 +8,10 @@ import numpy as np
 
 from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, PassContext
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
+from acoustic.nodes.properties import SOCKET
 from readers.errors import ModelError
 
 

@@ -15,9 +15,10 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import DELAY, SOCKET, VALUE, WORK, Node, PassContext, Shape
+from acoustic.nodes.base import VALUE, WORK, Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
+from acoustic.nodes.properties import DELAY, SOCKET
 from acoustic.nodes.registry import node_class, registered_nodes
 from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from acoustic.runtime.engine_options import EngineOptions
