@@ -110,13 +110,13 @@ class PerDimMeanVarNormalization(NormalisationNode):
 
     properties = frozenset({NORMALISED})
 
-    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
-        run.kernels.normalise(x, mean, inv_std, out)
+    def forward(self, context: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+        context.kernels.normalise(x, mean, inv_std, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, inputs[2], out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -140,14 +140,14 @@ class PerDimMeanVarDeNormalization(NormalisationNode):
     CNTK book 4.1.4.32.
     """
 
-    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
-        run.xp.divide(x, inv_std, out=out)
-        run.xp.add(out, mean, out=out)
+    def forward(self, context: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+        context.xp.divide(x, inv_std, out=out)
+        context.xp.add(out, mean, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.divide(grad, inputs[2], out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] / inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

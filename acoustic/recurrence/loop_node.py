@@ -168,16 +168,16 @@ class Loop(Node):
 
     # ---- forward
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
-        sequences = self.sequences(run)
+    def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
+        sequences = self.sequences(context)
         self._received.clear()
-        self._allocate(run, sequences)
+        self._allocate(context, sequences)
         bound = self._bound_forward(inputs, sequences)
-        readers = self._readers(run, sequences)
+        readers = self._readers(context, sequences)
         for t in self._time(sequences):
             for reader in readers:
                 reader.read(t)
-            now = self._run_of(run, t, sequences)
+            now = self._context_of(context, t, sequences)
             for forward, operands, buffers in bound.steps[t]:
                 forward(now, *operands, **buffers)
         for reader in readers:
@@ -187,33 +187,33 @@ class Loop(Node):
         """The value of a member at all steps."""
         return self.members[position].value if self.compiled is None else self.compiled.value(position)
 
-    def _readers(self, run: PassContext, sequences: Sequences) -> list[DelayReader]:
-        return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
+    def _readers(self, context: PassContext, sequences: Sequences) -> list[DelayReader]:
+        return [DelayReader(self.members[member.operands[0][1]], member, sequences, context) for member in self.delays]
 
-    def sequences(self, run: PassContext) -> Sequences:
+    def sequences(self, context: PassContext) -> Sequences:
         """The sequences of a pass. Raises ModelError without them."""
         delay = self.delays[0].node
         assert isinstance(delay, DelayNode)
-        return delay.sequences(run)
+        return delay.sequences(context)
 
     def _time(self, sequences: Sequences) -> range:
         steps = range(sequences.num_steps)
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
-    def _run_of(self, run: PassContext, t: int, sequences: Sequences) -> PassContext:
-        return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
+    def _context_of(self, context: PassContext, t: int, sequences: Sequences) -> PassContext:
+        return replace(context, first_column=t * sequences.num_slots) if self._is_random and t else context
 
-    def _allocate(self, run: PassContext, sequences: Sequences) -> None:
+    def _allocate(self, context: PassContext, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""
         columns = sequences.num_steps * sequences.num_slots
         for member in self.members:
             if member.value is None or member.value.shape[1] != columns:
-                member.value = run.backend.empty(member.shape.rows, columns)
+                member.value = context.backend.empty(member.shape.rows, columns)
                 member.gradient = None
                 if member.work_shape is not None:
-                    member.work = run.backend.empty(member.work_shape.rows, columns)
-            if run.training and member.gradient is None:
-                member.gradient = run.backend.empty(member.shape.rows, columns)
+                    member.work = context.backend.empty(member.work_shape.rows, columns)
+            if context.training and member.gradient is None:
+                member.gradient = context.backend.empty(member.shape.rows, columns)
 
     def _operands(self, member: Member, inputs: Sequence[Any], columns: slice | None) -> list[Any]:
         """The operands of all steps, or of the columns of one step."""
@@ -246,15 +246,17 @@ class Loop(Node):
         member_gradient[...] = gradient
         self._received.add(position)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        sequences = self.sequences(run)
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
+        sequences = self.sequences(context)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
         bound = self._bound_backward(inputs, sequences, delayed, grads)
-        readers = self._readers(run, sequences)
+        readers = self._readers(context, sequences)
         for t in reversed(self._time(sequences)):
-            now = self._run_of(run, t, sequences)
+            now = self._context_of(context, t, sequences)
             for backward, gradient, operands, member_value, inner, work in bound.steps[t]:
                 inner.reset()
                 backward(now, gradient, operands, member_value, inner, **work)
@@ -262,7 +264,7 @@ class Loop(Node):
             for reader in readers:
                 reader.add_gradient(t)
         for member in self.computed:
-            self._backward_outside(run, member, inputs, grads)
+            self._backward_outside(context, member, inputs, grads)
         self._received.clear()
 
     def _bound_backward(
@@ -305,7 +307,7 @@ class Loop(Node):
         return [self.members[at].shape.rows if in_loop else grads.rows[at] for in_loop, at in member.operands]
 
     def _backward_outside(
-        self, run: PassContext, member: Member, inputs: Sequence[Any], grads: GradientTargets
+        self, context: PassContext, member: Member, inputs: Sequence[Any], grads: GradientTargets
     ) -> None:
         """Add a member's contribution to the gradients of operands outside, from all steps at once."""
         targets = [None if in_loop else grads.targets[at] for in_loop, at in member.operands]
@@ -323,7 +325,7 @@ class Loop(Node):
             if not in_loop and at in grads.routes:
                 inner.routes[k] = grads.routes[at]
         operands = self._operands(member, inputs, None)
-        member.node.backward(run, member.gradient, operands, member.value, inner, **member.workspace())
+        member.node.backward(context, member.gradient, operands, member.value, inner, **member.workspace())
         inner.complete()
 
 
@@ -355,9 +357,11 @@ class LoopOutput(Node):
     def infer_shape(self, loop: Shape) -> Shape:
         return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
-    def forward(self, run: PassContext, loop: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, loop: Any, *, out: Any) -> None:
         out[...] = self.loop.value_of(self.position)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
         self.loop.receive(self.name, grad)
         grads.add(0, lambda out: out.fill(0))

@@ -100,7 +100,7 @@ class Int8Times(Node):
         (b,) = shapes
         return Shape(self.weights.num_rows, b.cols)
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
+    def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
         (b,) = inputs
         self.weights.multiply(np.ascontiguousarray(b.T, np.float32), out.T)
 

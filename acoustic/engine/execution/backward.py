@@ -150,10 +150,10 @@ class BackwardLister:
             return program.loop_backward(node, received, grads, reads)
         resolve = program.operands(node, source, reads)
 
-        def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            targets_of_run = grads.through(run.kernels)
-            node.backward(run, gradient, resolve(inputs), value, targets_of_run, **work)
-            targets_of_run.complete()
+        def call(context: PassContext, inputs: Mapping[str, Any]) -> None:
+            targets_of_pass = grads.through(context.kernels)
+            node.backward(context, gradient, resolve(inputs), value, targets_of_pass, **work)
+            targets_of_pass.complete()
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())

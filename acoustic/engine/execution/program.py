@@ -98,9 +98,9 @@ class Program(BoundArrays):
         call: Callable[[PassContext, Mapping[str, Any]], None],
         by_python: bool = False,
     ) -> Operations:
-        """The calls of kernels that ``call(run, inputs)`` of a node makes or, by Python, this call."""
+        """The calls of kernels that ``call(context, inputs)`` of a node makes or, by Python, this call."""
         if by_python or not self.is_listed(node):
-            function = lambda: call(worker.run, worker.inputs)  # noqa: E731
+            function = lambda: call(worker.context, worker.inputs)  # noqa: E731
             return [PythonCall(f"{node.type_name}.{way}", function, node=node.name)]
         emitter = self.emitter(node.name)
         inputs = {name: moving.stand_in[:, worker.columns] for name, moving in self.moving.items()}
@@ -121,12 +121,12 @@ class Program(BoundArrays):
         pass_inputs = self.pass_inputs
         for worker in {id(worker): worker for worker in (self.whole, *self.workers)}.values():
             if worker is self.whole:
-                worker.run, worker.inputs = pass_inputs.run, pass_inputs.inputs
+                worker.context, worker.inputs = pass_inputs.context, pass_inputs.inputs
             else:
-                worker.run = pass_inputs.run_from(worker.columns.start)
+                worker.context = pass_inputs.context_from(worker.columns.start)
                 worker.inputs = {name: matrix[:, worker.columns] for name, matrix in pass_inputs.inputs.items()}
         words = frozenset(name for name, matrix in pass_inputs.inputs.items() if isinstance(matrix, Indicators))
-        slots = None if pass_inputs.run.sequences is None else pass_inputs.run.sequences.num_slots
+        slots = None if pass_inputs.context.sequences is None else pass_inputs.context.sequences.num_slots
         key = words, slots if self._loops else slots is not None
         if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
             self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
@@ -162,7 +162,7 @@ class Program(BoundArrays):
     def _forward_of(self, node: Node, worker: Worker) -> Operations:
         """The operations that compute a node on a worker's columns."""
         if isinstance(node, Loop) and node.compiled is not None:
-            slots = node.sequences(self.pass_inputs.run).num_slots
+            slots = node.sequences(self.pass_inputs.context).num_slots
             team = self.pass_inputs.kernels.product_team or ONE_THREAD
             operands, training = self.graph.operands[node.name], self.criterion is not None
             bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
@@ -175,13 +175,15 @@ class Program(BoundArrays):
         if self.keeps_work(node):
             buffers["work"] = self.matrix(work_of(node.name), worker)
         resolve = self.operands(node, worker)
-        return self.listed(node, worker, "forward", lambda run, inputs: node.forward(run, *resolve(inputs), **buffers))
+        return self.listed(
+            node, worker, "forward", lambda context, inputs: node.forward(context, *resolve(inputs), **buffers)
+        )
 
     def _for_loop(self, node: Loop, reads: Any = None) -> tuple[list[Any], Emitter, Resolve]:
         """The operands of a loop, an emitter, and what gives the operands and the sequences of the present pass."""
         operands, worker = self.operands(node, self.whole, reads), self.whole
         stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
-        present = lambda: (operands(worker.inputs), node.sequences(worker.run))  # noqa: E731
+        present = lambda: (operands(worker.inputs), node.sequences(worker.context))  # noqa: E731
         return operands(stand_ins), self.emitter(node.name), present
 
     def loop_backward(self, node: Loop, received: frozenset[int], grads: GradientTargets, reads: Any) -> Operations:

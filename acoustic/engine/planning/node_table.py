@@ -56,9 +56,9 @@ class Traits:
     skips_gaps : bool
         Whether the node ignores gaps, the columns without a frame, by itself.
     calls_kernels : callable or None
-        ``calls_kernels(node, shapes of the operands)``: whether `forward` and `backward` call methods of `run.kernels`
-        that the compiled kernels can write to a table, `run.matmul` and `into`, and nothing else, the same calls in
-        every pass. It holds for the type itself and not for those derived from it.
+        ``calls_kernels(node, shapes of the operands)``: whether `forward` and `backward` call methods of
+        `context.kernels` that the compiled kernels can write to a table, `context.matmul` and `grads`, and nothing
+        else, the same calls in every pass. It holds for the type itself and not for those derived from it.
     """
 
     value_in_place: tuple[int, ...] = ()
