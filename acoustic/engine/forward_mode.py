@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from acoustic.engine.planning.gap_masking import GapMasked
-from acoustic.engine.planning.node_table import traits
+from acoustic.engine.planning.execution_graph import gap_masked
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
@@ -117,9 +116,7 @@ class _Duals:
             moves = self._moves(node)
             duals = [self.known[operand.name] for operand in operands]
             shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
-            framed = [self.network.shapes[operand.name].has_frames for operand in operands]
-            if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-                node = GapMasked(node, framed)
+            node = gap_masked(node, [self.network.shapes[operand.name] for operand in operands])
             self.known[node.name] = _computed(self.context, node, shape, duals, moves)
             self.shapes[node.name] = shape
         if moves:

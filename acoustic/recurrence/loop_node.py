@@ -124,11 +124,6 @@ class Loop(Node):
                 "one by one"
             )
 
-    @property
-    def frame_products(self) -> tuple[int, ...]:
-        """The operands whose gradients are products over all frames, which the threads of the compiled loop divide."""
-        return () if self.compiled is None else self.compiled.frame_products
-
     def sole_products(self, of_member: Callable[[Node], Mapping[int, int]]) -> dict[int, int]:
         """The numbers that a function gives for operands of members, by operand of the loop that has no other use."""
         uses = Counter(at for member in self.members for in_loop, at in member.operands if not in_loop)
@@ -258,7 +253,7 @@ class Loop(Node):
         for t in reversed(self._time(sequences)):
             now = self._context_of(context, t, sequences)
             for backward, gradient, operands, member_value, inner, work in bound.steps[t]:
-                inner.reset()
+                inner.begin(grads.kernels)
                 backward(now, gradient, operands, member_value, inner, **work)
                 inner.complete()
             for reader in readers:
@@ -278,17 +273,15 @@ class Loop(Node):
             for columns in steps_of(sequences):
                 step = []
                 touched = delayed | received
+                # An operand that occurs twice has one gradient: the same object.
+                gradients = [member.gradient[:, columns] for member in self.members]
                 for member in reversed(self.computed):
-                    targets = [
-                        self.members[at].gradient[:, columns] if in_loop else None for in_loop, at in member.operands
-                    ]
-                    # An operand that occurs twice has one gradient: the same object.
-                    first = {at: k for k, (in_loop, at) in reversed(list(enumerate(member.operands))) if in_loop}
-                    targets = [targets[first[at]] if in_loop else None for in_loop, at in member.operands]
-                    if not first:
+                    inside = {at for in_loop, at in member.operands if in_loop}
+                    if not inside:
                         continue
+                    targets = [gradients[at] if in_loop else None for in_loop, at in member.operands]
                     fresh = [in_loop and at not in touched for in_loop, at in member.operands]
-                    touched |= first.keys()
+                    touched |= inside
                     rows = self._rows(member, grads)
                     inner = GradientTargets(
                         grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels
@@ -313,17 +306,13 @@ class Loop(Node):
         targets = [None if in_loop else grads.targets[at] for in_loop, at in member.operands]
         if all(target is None for target in targets):
             return
-        fresh = []
-        fresh_by_operand = {}
-        for (_, at), target in zip(member.operands, targets):
-            if target is not None and at not in fresh_by_operand:
-                fresh_by_operand[at] = grads.take_fresh(at)
-            fresh.append(fresh_by_operand.get(at, False) if target is not None else False)
+        fresh = [target is not None and grads.take_fresh(at) for (_, at), target in zip(member.operands, targets)]
+        outside = [(k, at) for k, (in_loop, at) in enumerate(member.operands) if not in_loop]
+        routes = {k: grads.routes[at] for k, at in outside if at in grads.routes}
         rows = self._rows(member, grads)
-        inner = GradientTargets(grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels)
-        for k, (in_loop, at) in enumerate(member.operands):
-            if not in_loop and at in grads.routes:
-                inner.routes[k] = grads.routes[at]
+        inner = GradientTargets(
+            grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels, routes=routes
+        )
         operands = self._operands(member, inputs, None)
         member.node.backward(context, member.gradient, operands, member.value, inner, **member.workspace())
         inner.complete()

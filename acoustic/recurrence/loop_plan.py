@@ -111,10 +111,14 @@ class Plan:
         return self.rows[at] if in_loop else self.framed[at]
 
     @property
+    def inside(self) -> list[Product]:
+        """The products of a step."""
+        return [step for segment in self.segments for step in segment if isinstance(step, Product)]
+
+    @property
     def products(self) -> list[Product]:
         """All of them."""
-        inner_products = [step for segment in self.segments for step in segment if isinstance(step, Product)]
-        return self.before + inner_products
+        return self.before + self.inside
 
 
 def plan_loop(loop: LoopNodes, visible: Collection[int]) -> Plan | None:

@@ -151,9 +151,9 @@ class BackwardLister:
         resolve = program.operands(node, source, reads)
 
         def call(context: PassContext, inputs: Mapping[str, Any]) -> None:
-            targets_of_pass = grads.through(context.kernels)
-            node.backward(context, gradient, resolve(inputs), value, targets_of_pass, **work)
-            targets_of_pass.complete()
+            grads.begin(context.kernels)
+            node.backward(context, gradient, resolve(inputs), value, grads, **work)
+            grads.complete()
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())

@@ -25,7 +25,8 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
-    replaced |= _gap_masked(order, shapes)
+    masked = {node.name: gap_masked(node, [shapes[child.name] for child in computed_operands(node)]) for node in order}
+    replaced |= {node.name: masked[node.name] for node in order if masked[node.name] is not node}
     replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
     replaced |= {node.name: ExternalInput(node, shapes[node.name]) for node in order if node.has(SOCKET)}
 
@@ -44,14 +45,10 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     return Graph(tuple(order), children, graph_shapes, frozenset(from_input), frozenset(needed))
 
 
-def _gap_masked(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
-    """By name, for each sum over frames a node that ignores gaps."""
-    replaced: dict[str, Node] = {}
-    for node in order:
-        framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
-        if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-            replaced[node.name] = GapMasked(node, framed)
-    return replaced
+def gap_masked(node: Node, shapes: Sequence[Shape]) -> Node:
+    """The node or, for a sum over frames, one that ignores gaps; shapes: of the operands."""
+    framed = [shape.has_frames for shape in shapes]
+    return GapMasked(node, framed) if node.sums_frames and any(framed) and not traits(node).skips_gaps else node
 
 
 def _loop_outputs(

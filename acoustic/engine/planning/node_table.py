@@ -132,7 +132,7 @@ TABLE: dict[type[Node], Traits] = {
 def traits(node: Node) -> Traits:
     """The entry of a node's type, or of its nearest base; that of a loop follows from its nodes."""
     if isinstance(node, Loop):
-        products = node.frame_products
+        products = () if node.compiled is None else node.compiled.frame_products
         weights = node.sole_products(lambda member: traits(member).layer_inputs)
         return Traits(frame_products=products, hands_out=products, layer_inputs=weights)
     if isinstance(node, GapMasked):
