@@ -29,7 +29,7 @@ def multiply(
     scale, keep : factors
     team : threads that divide the columns of a large product; None: the calling thread computes it
     """
-    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
+    if team is None or not is_divided(team, a, out):
         if not blas.multiply(a, b, out, scale, keep):
             np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
     elif not (is_compiled() and _play_product(team, a, b, out, scale, keep)):
@@ -39,6 +39,11 @@ def multiply(
             multiply(a, b[:, columns], out[:, columns], scale, keep)
 
         team.run(part)
+
+
+def is_divided(team: ThreadTeam, a: np.ndarray, out: np.ndarray) -> bool:
+    """Whether a team divides the columns of a product a b."""
+    return team.size > 1 and out.size * a.shape[1] >= SHARE_FROM and out.shape[1] >= team.size
 
 
 def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
