@@ -128,12 +128,19 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
 
 
 def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
-    """Write a bundle again, with another map of its confidences.
+    """Write a bundle again, with another map of its confidences; see `add_member`."""
+    return add_member(bundle, CALIBRATION, calibration.dump(), path)
+
+
+def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> Bundle:
+    """Write a bundle again, with another content of one member.
 
     Parameters
     ----------
     bundle : Bundle
-    calibration : Calibration
+    name : str
+        One of the optional members.
+    content : bytes
     path : str or Path
         As for `pack`; it may be the file of the bundle.
 
@@ -148,9 +155,9 @@ def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) 
     """
 
     def fill(directory: Path) -> None:
-        for name, part in bundle.parts.items():
-            part.map().tofile(directory / name)
-        (directory / CALIBRATION).write_bytes(calibration.dump())
+        for member, part in bundle.parts.items():
+            part.map().tofile(directory / member)
+        (directory / name).write_bytes(content)
         _describe(bundle.description, directory)
 
     return _publish(path, fill)
