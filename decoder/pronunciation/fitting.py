@@ -56,7 +56,7 @@ class Agreement(NamedTuple):
         That of the mean log posterior alone.
     better : float
         Fraction of the bootstrap samples in which the scores agree better than the baseline.
-    count : int
+    num_judged : int
         Number of phones, words or sentences.
     """
 
@@ -65,12 +65,12 @@ class Agreement(NamedTuple):
     high: float
     baseline: float
     better: float
-    count: int
+    num_judged: int
 
     def __str__(self) -> str:
         return (
             f"{self.correlation:.3f} ({self.low:.3f} to {self.high:.3f}), mean log posterior {self.baseline:.3f}, "
-            f"better in {self.better:.1%} of samples, {self.count} judged"
+            f"better in {self.better:.1%} of samples, {self.num_judged} judged"
         )
 
 
@@ -151,8 +151,8 @@ def cross_validate(
     folds = speaker_folds([utterance.speaker for utterance in utterances], num_folds, seed + 1)
     estimates: list[Scores | None] = [None] * len(utterances)
     for fold in range(folds.max() + 1):
-        model = fit_pronunciation([utterances[i] for i in np.flatnonzero(folds != fold)], inventory, seed)
-        for i in np.flatnonzero(folds == fold):
+        model = fit_pronunciation([utterances[i] for i in np.flatnonzero(folds != fold).tolist()], inventory, seed)
+        for i in np.flatnonzero(folds == fold).tolist():
             estimates[i] = model(utterances[i].measures)
         progress(fold + 1, int(folds.max()) + 1, stage="folds")
     return agreement(utterances, [scores for scores in estimates if scores is not None], seed)

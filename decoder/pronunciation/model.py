@@ -121,7 +121,7 @@ class PronunciationModel:
             if not isinstance(about, dict) or len(json.dumps(about)) > 1 << 16:
                 raise ModelError(f"about {str(about)[:40]}")
             sizes = {PHONES: num_phone_features(len(inventory)), WORDS: NUM_WORD, SENTENCE: NUM_SENTENCE}
-            maps = [ScoreMap.of_arrays(arrays, name, size) for name, size in sizes.items()]
+            phones, words, sentence = (ScoreMap.of_arrays(arrays, name, size) for name, size in sizes.items())
         except ModelError as fault:
             raise ModelError(f"{path}: {fault}; expected a map of pronunciation scores; {AGAIN}") from fault
-        return cls(tuple(inventory), *maps, about)
+        return cls(tuple(inventory), phones, words, sentence, about)

@@ -19,7 +19,18 @@ from decoder.lm.collection import open_collection
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.lm.new_words import with_rare_words
-from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
+from decoder.recognizer.bundle import (
+    CALIBRATION,
+    CNTKMAP,
+    DICTIONARY,
+    GRAPH,
+    IVECTORS,
+    LM,
+    MODEL,
+    PRONUNCIATION,
+    SEARCH,
+    Bundle,
+)
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
@@ -33,6 +44,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
 from readers.tables import hmm_tables
+from readers.tables.tensor_file import load_tensors
 
 if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
@@ -212,6 +224,16 @@ def _confidences(bundle: Bundle) -> Figures:
     return [("confidences", fitted), *(("confidences", str(measurement)) for measurement in calibration.measured)]
 
 
+def _pronunciation(bundle: Bundle) -> Figures:
+    """Return to what the map of pronunciation scores was fitted, if there is one."""
+    if PRONUNCIATION not in bundle.parts:
+        return []
+    about = load_tensors(bundle.parts[PRONUNCIATION])[1].get("about")
+    counts = about if isinstance(about, dict) else {}
+    size = f"{counts.get('utterances')} utterances of {counts.get('speakers')} speakers"
+    return [("pronunciation", f"scores, from {size}")]
+
+
 def summary(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     opened = Bundle.open(path, verify=True)
@@ -225,6 +247,7 @@ def summary(path: str) -> Figures:
         ("options", options or "none"),
         *(("errors", str(rate)) for rate in about.errors),
         *_confidences(opened),
+        *_pronunciation(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
         ("made by", about.created_by or "not named"),

@@ -71,14 +71,14 @@ def test_phones_without_scores_are_left_out(judged, model):
     changed = [replace(judged[0], scores=holes), *judged[1:]]
     fitted = fit_pronunciation(changed, PHONES)
     assert np.isfinite(fitted(judged[0].measures).phones).all()
-    assert agreement(changed, [model(entry.measures) for entry in changed])["phones"].count == 8 * len(judged) - 1
+    assert agreement(changed, [model(entry.measures) for entry in changed])["phones"].num_judged == 8 * len(judged) - 1
 
 
 @pytest.mark.slow
 def test_cross_validation_leaves_out_speakers(judged, model):
     figures = cross_validate(judged, PHONES, 3)
     assert figures["phones"].correlation > 0.9
-    assert figures["phones"].count == 8 * len(judged)
+    assert figures["phones"].num_judged == 8 * len(judged)
     # A map that has seen the speakers agrees at least as well.
     seen = agreement(judged, [model(entry.measures) for entry in judged])
     assert seen["phones"].correlation > figures["phones"].correlation
