@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from decoder.alignment.frames import SILENCE
 from decoder.pronunciation.measures import Measures, measure
 from decoder.pronunciation.model import PronunciationModel
@@ -13,7 +15,7 @@ from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.recording import Audio, AudioOptions
 from readers.errors import ConfigError
 
-MARGIN = 2.0  # nats by which another phone must match better in the mean over the frames
+SOUNDS_RIGHT = 1.5  # score of a phone from which no other is taken to have been said in its place
 
 
 class PronunciationAssessor:
@@ -92,7 +94,7 @@ class PronunciationAssessor:
         frames = self.aligner.align_frames(audio, text, rate)
         measures = measure(frames.log_posteriors, frames.phones, frames.period)
         scores = self.model(measures)
-        said = self._said(measures)
+        said = self._said(measures, scores.phones)
         words: list[list[ScoredPhone]] = [[] for _ in frames.words]
         spoken = [phone for phone in frames.phones if phone.word != SILENCE]
         for phone, (start, end), score, instead in zip(spoken, measures.times, scores.phones, said, strict=True):
@@ -109,11 +111,15 @@ class PronunciationAssessor:
             frames.notes,
         )
 
-    def _said(self, measures: Measures) -> list[str | None]:
-        """Return what was probably said in place of each phone, None if it was the phone itself."""
+    def _said(self, measures: Measures, scores: np.ndarray) -> list[str | None]:
+        """Return what was probably said in place of each phone, None if it was the phone itself.
+
+        A phone with a low score is taken for the one of the highest mean log posterior.  A margin between the two in
+        place of the score would be right less often: the network errs, too, and the map knows where.
+        """
         return [
-            None if means[row] + MARGIN > means.max() else self._name(int(means.argmax()))
-            for row, means in zip(measures.rows, measures.means, strict=True)
+            None if score >= SOUNDS_RIGHT or row == means.argmax() else self._name(int(means.argmax()))
+            for row, means, score in zip(measures.rows, measures.means, scores, strict=True)
         ]
 
     def _name(self, row: int) -> str:
