@@ -91,6 +91,15 @@ from decoder.lm import estimate_from_texts as estimate_from_texts
 from decoder.lm import interpolate_models as interpolate_models
 from decoder.lm import perplexity_of_texts as perplexity_of_texts
 from decoder.lm import prune_model as prune_model
+from decoder.pronunciation import PronouncedFile as PronouncedFile
+from decoder.pronunciation import PronounceOptions as PronounceOptions
+from decoder.pronunciation import PronounceResult as PronounceResult
+from decoder.pronunciation import Pronunciation as Pronunciation
+from decoder.pronunciation import PronunciationAssessor as PronunciationAssessor
+from decoder.pronunciation import TrainPronunciationOptions as TrainPronunciationOptions
+from decoder.pronunciation import TrainPronunciationResult as TrainPronunciationResult
+from decoder.pronunciation import pronounce as pronounce
+from decoder.pronunciation import train_pronunciation as train_pronunciation
 from decoder.recognizer import Bundle as Bundle
 from decoder.recognizer import ForcedAligner as ForcedAligner
 from decoder.recognizer import Grammar as Grammar

@@ -23,11 +23,12 @@ from decoder.recognizer.bundle import (
     CALIBRATION,
     CNTKMAP,
     DICTIONARY,
+    G2P_MODEL,
     GRAPH,
     IVECTORS,
     LM,
     MODEL,
-    PRONUNCIATIONS,
+    PRONUNCIATION,
     SEARCH,
     Bundle,
 )
@@ -44,6 +45,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
 from readers.tables import hmm_tables
+from readers.tables.tensor_file import load_tensors
 
 if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
@@ -155,7 +157,7 @@ def bundle_dictionary(bundle: Bundle) -> tuple[list[Pronunciation], FilePart | N
     """
     if DICTIONARY not in bundle.parts:
         raise ConfigError(f"{bundle.path}: no dictionary; expected one in the bundle, or one for the words to align")
-    return read_any_dictionary(bundle.parts[DICTIONARY]), bundle.parts.get(PRONUNCIATIONS)
+    return read_any_dictionary(bundle.parts[DICTIONARY]), bundle.parts.get(G2P_MODEL)
 
 
 def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> TranscriptGraphs:
@@ -236,6 +238,16 @@ def _confidences(bundle: Bundle) -> Figures:
     return [("confidences", fitted), *(("confidences", str(measurement)) for measurement in calibration.measured)]
 
 
+def _pronunciation(bundle: Bundle) -> Figures:
+    """Return to what the map of pronunciation scores was fitted, if there is one."""
+    if PRONUNCIATION not in bundle.parts:
+        return []
+    about = load_tensors(bundle.parts[PRONUNCIATION])[1].get("about")
+    counts = about if isinstance(about, dict) else {}
+    size = f"{counts.get('utterances')} utterances of {counts.get('speakers')} speakers"
+    return [("pronunciation", f"scores, from {size}")]
+
+
 def summary(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     opened = Bundle.open(path, verify=True)
@@ -246,6 +258,7 @@ def summary(path: str) -> Figures:
         ("features", f"{about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
         *_confidences(opened),
+        *_pronunciation(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
         ("made by", about.created_by or "not named"),

@@ -25,12 +25,13 @@ from readers.errors import FormatError
 DESCRIPTION = "bundle.json"
 MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
 SEARCH = "search.mapped"  # what the search reads of graph, language model, cntkmap and options
-PRONUNCIATIONS = "g2p"  # model of words that the dictionary lacks
+G2P_MODEL = "g2p"  # model of words that the dictionary lacks
 IVECTORS = "ivectors.safetensors"  # model that estimates them, for a network that takes them
 REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
 CALIBRATION = "calibration.json"
-MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATIONS)
+PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
+MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL)
 ZIP_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
+from decoder.alignment.frames import AlignedFrames, AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.long_recordings.audio_scores import AudioScores
 from decoder.alignment.long_recordings.long_alignment import align_long
@@ -29,6 +30,7 @@ from readers.dictionaries.case import AUTO, CASES, InCase, best_case, check_case
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 
 MOST_COMPETITORS = 5000  # words
@@ -232,6 +234,38 @@ class ForcedAligner:
         words = self._words(text)
         recording = self._audio.open(audio, rate)
         return replace(self._align(recording, words), notes=tuple(recording.notes))
+
+    def align_frames(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> AlignedFrames:
+        """Align one recording, and return the posterior probabilities of its frames, too.
+
+        Parameters
+        ----------
+        audio, text, rate
+            As for `align`.
+
+        Returns
+        -------
+        AlignedFrames
+
+        Raises
+        ------
+        ConfigError, GraphError, ShapeError, OSError
+            As `align`.
+        """
+        words = self._words(text)
+        recording = self._audio.open(audio, rate)
+        scores, period = self._audio.scores(recording, recording.whole())
+        alignment = self.aligner.align(self.looked_up(words), scores)
+        rows = self.goodness.phones
+        phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
+        return AlignedFrames(
+            words=tuple(words),
+            phones=tuple(AlignedPhone(phone, rows[phone], span.start, span.end, word) for phone, word, span in phones),
+            log_posteriors=self.goodness.log_posteriors(scores),
+            period=period / TICKS_PER_SECOND,
+            seconds=recording.seconds,
+            notes=tuple(recording.notes),
+        )
 
     def align_samples(self, samples: np.ndarray, rate: float, words: Sequence[str], where: str) -> Transcript:
         """Align samples as the readers of audio files return them.

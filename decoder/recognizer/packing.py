@@ -18,12 +18,12 @@ from decoder.recognizer.bundle import (
     CNTKMAP,
     DESCRIPTION,
     DICTIONARY,
+    G2P_MODEL,
     GRAPH,
     IVECTORS,
     LM,
     LOCAL_HEADER,
     MODEL,
-    PRONUNCIATIONS,
     SEARCH,
     SUFFIX,
     TABLES,
@@ -138,12 +138,19 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
 
 
 def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
-    """Write a bundle again, with another map of its confidences.
+    """Write a bundle again, with another map of its confidences; see `add_member`."""
+    return add_member(bundle, CALIBRATION, calibration.dump(), path)
+
+
+def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> Bundle:
+    """Write a bundle again, with another content of one member.
 
     Parameters
     ----------
     bundle : Bundle
-    calibration : Calibration
+    name : str
+        One of the optional members.
+    content : bytes
     path : str or Path
         As for `pack`; it may be the file of the bundle.
 
@@ -158,9 +165,9 @@ def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) 
     """
 
     def fill(directory: Path) -> None:
-        for name, part in bundle.parts.items():
-            part.map().tofile(directory / name)
-        (directory / CALIBRATION).write_bytes(calibration.dump())
+        for member, part in bundle.parts.items():
+            part.map().tofile(directory / member)
+        (directory / name).write_bytes(content)
         _describe(bundle.description, directory)
 
     return _publish(path, fill)
@@ -204,7 +211,7 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         CNTKMAP: tables / CNTKMAP,
         DICTIONARY: parts.dictionary,
         IVECTORS: parts.ivectors,
-        PRONUNCIATIONS: parts.g2p,
+        G2P_MODEL: parts.g2p,
     }
     for name, source in copied.items():
         if source is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import decoder_with_words
-from decoder.recognizer.bundle import PRONUNCIATIONS, Bundle
+from decoder.recognizer.bundle import G2P_MODEL, Bundle
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
@@ -181,11 +181,11 @@ class Variants:
 
     def _g2p(self) -> "G2P | None":
         """Return the pronunciation model of the bundle."""
-        if self._bundle is None or PRONUNCIATIONS not in self._bundle.parts:
+        if self._bundle is None or G2P_MODEL not in self._bundle.parts:
             return None
         from decoder.g2p import G2P  # slow to import
 
-        return G2P.load(self._bundle.parts[PRONUNCIATIONS])
+        return G2P.load(self._bundle.parts[G2P_MODEL])
 
     def _add_words(self, words: Sequence[str], g2p: "G2P | str | Path") -> None:
         """Build the graph anew with some words, as far as they can be pronounced."""
