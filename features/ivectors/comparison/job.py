@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +107,10 @@ def compare_ivectors(options: IvectorCompareOptions) -> IvectorCompareResult:
     if trials.is_target.all() or not trials.is_target.any():
         kind = "two speakers" if trials.is_target.any() else "one speaker"
         raise ConfigError(f"{options.trials or options.features}: no pair of {kind}; expected pairs of both kinds")
-    scorer = _plda_scorer(options, trials.sides) if options.training else _cosine_scorer(trials.sides)
+    if options.training is not None:
+        scorer = _plda_scorer(options, options.training, trials.sides)
+    else:
+        scorer = _cosine_scorer(trials.sides)
     count = len(trials.is_target)
     scores = np.concatenate(
         [scorer(trials, slice(first, first + PAIRS_AT_ONCE)) for first in range(0, count, PAIRS_AT_ONCE)]
@@ -156,19 +160,15 @@ def _cosine_scorer(sides: list[Side]) -> Scorer:
     return lambda trials, pairs: np.einsum("nd,nd->n", means[trials.left[pairs]], means[trials.right[pairs]])
 
 
-def _plda_scorer(options: IvectorCompareOptions, sides: list[Side]) -> Scorer:
+def _plda_scorer(options: IvectorCompareOptions, vectors_list: Path, sides: list[Side]) -> Scorer:
     """Train the model.  Raises ConfigError for too few speakers, and for vectors of another size."""
-    training = replace(options, features=options.training)
-    training_report = RunReport("utterances")
-    training_vectors = read_vectors(training, training_report)
+    training_vectors = read_vectors(replace(options, features=vectors_list), RunReport("utterances"))
     vectors = [np.array(list(of_speaker.values())) for of_speaker in training_vectors.values()]
     if len(vectors) < 2 or max(map(len, vectors)) < 2:
-        raise ConfigError(
-            f"{options.training}: {len(vectors)} speakers; expected two at least, with several utterances"
-        )
+        raise ConfigError(f"{vectors_list}: {len(vectors)} speakers; expected two at least, with several utterances")
     if vectors[0].shape[1] != sides[0].vectors.shape[1]:
         raise ConfigError(
-            f"{options.training}: i-vectors of {vectors[0].shape[1]} values; expected "
+            f"{vectors_list}: i-vectors of {vectors[0].shape[1]} values; expected "
             f"{sides[0].vectors.shape[1]} as in {options.features}"
         )
     plda = train_plda(vectors, options.dim)
