@@ -79,8 +79,8 @@ class PronunciationModel:
     def check(self, inventory: Sequence[str], where: str) -> None:
         """Raise ModelError for the phones of another network."""
         if tuple(inventory) != self.inventory:
-            other = sorted(set(inventory) ^ set(self.inventory))
-            differ = f", which differ in {', '.join(other[:5])}" if other else " in another order"
+            unshared = sorted(set(inventory) ^ set(self.inventory))
+            differ = f", which differ in {', '.join(unshared[:5])}" if unshared else " in another order"
             raise ModelError(
                 f"{where}: the map of pronunciation scores is for {len(self.inventory)} phones{differ}; expected the "
                 f"{len(inventory)} of the acoustic model; {AGAIN}"
