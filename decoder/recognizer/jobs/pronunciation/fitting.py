@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.pronunciation.measures import (
+from decoder.recognizer.jobs.pronunciation.measures import (
     Measures,
     mean_by,
     phone_features,
     sentence_features,
     word_features,
 )
-from decoder.pronunciation.model import PHONES, SENTENCE, WORDS, PronunciationModel, Scores
-from decoder.pronunciation.score_map import Ridge, ScoreMap
+from decoder.recognizer.jobs.pronunciation.model import PHONES, SENTENCE, WORDS, PronunciationModel, Scores
+from decoder.recognizer.jobs.pronunciation.score_map import Ridge, ScoreMap
 from readers.common.report import Progress, silent
 from readers.errors import ConfigError
 

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.pronunciation.fitting import Agreement, JudgedUtterance, agreement, cross_validate, fit_pronunciation
-from decoder.pronunciation.measures import measure
-from decoder.pronunciation.model import Scores
-from decoder.pronunciation.options import TrainPronunciationOptions
 from decoder.recognizer.bundle import PRONUNCIATION, Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.pronunciation.fitting import (
+    Agreement,
+    JudgedUtterance,
+    agreement,
+    cross_validate,
+    fit_pronunciation,
+)
+from decoder.recognizer.jobs.pronunciation.measures import measure
+from decoder.recognizer.jobs.pronunciation.model import Scores
+from decoder.recognizer.jobs.pronunciation.options import TrainPronunciationOptions
 from decoder.recognizer.jobs.recordings import by_name, find_recordings
 from decoder.recognizer.packing import add_member
 from decoder.recognizer.recording import AudioOptions
