@@ -100,11 +100,13 @@ from decoder.recognizer import Word as Word
 from decoder.recognizer import load as load
 from decoder.recognizer.jobs import CalibrateOptions as CalibrateOptions
 from decoder.recognizer.jobs import CalibrateResult as CalibrateResult
+from decoder.recognizer.jobs import InstalledModel as InstalledModel
 from decoder.recognizer.jobs import LiveResult as LiveResult
 from decoder.recognizer.jobs import TranscribedFile as TranscribedFile
 from decoder.recognizer.jobs import TranscribeOptions as TranscribeOptions
 from decoder.recognizer.jobs import TranscribeResult as TranscribeResult
 from decoder.recognizer.jobs import calibrate as calibrate
+from decoder.recognizer.jobs import models as models
 from decoder.recognizer.jobs import transcribe as transcribe
 from decoder.recognizer.jobs import transcribe_live as transcribe_live
 from decoder.recognizer.jobs.alignment import AlignedRecording as AlignedRecording

@@ -91,7 +91,7 @@ def speed(lattices: list["LatticeSupervision"], rows: int, criterion: str) -> fl
             engine._pass_inputs.begin({"labels": labels, "z": z}, True, 0.0, 0, layout)
             work = np.empty_like(z, order="F")
             begin = time.process_time()
-            node.forward(engine._pass_inputs.run, labels, z, z, out=out, work=work)
+            node.forward(engine._pass_inputs.context, labels, z, z, out=out, work=work)
             spent += time.process_time() - begin
         seconds.append(spent)
     return total / FRAMES_PER_SECOND / sorted(seconds[1:])[ROUNDS // 2]

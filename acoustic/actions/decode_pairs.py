@@ -14,7 +14,7 @@ from acoustic.actions.write import refuse_inputs
 from acoustic.engine.inputs import NetworkInputs, check_inputs, check_vocabularies
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
-from acoustic.nodes.base import CROSS_ENTROPY
+from acoustic.nodes.properties import CROSS_ENTROPY
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import result_line, sum_figures
 from readers.common.report import Log, Progress, RunReport

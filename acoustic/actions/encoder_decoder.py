@@ -9,7 +9,7 @@ from acoustic.actions.base import Action
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
 from acoustic.network.network import Network
-from acoustic.nodes.base import CROSS_ENTROPY
+from acoustic.nodes.properties import CROSS_ENTROPY
 from acoustic.training.evaluation import perplexity
 from readers.common.report import Log, Progress
 from readers.config.config import Config

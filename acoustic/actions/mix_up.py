@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction, check_reader
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
+from acoustic.nodes.properties import MEAN
 from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
 from acoustic.training.procedures.precompute import frames_alone
 from acoustic.training.trainer import SWEEP_COLUMNS
@@ -66,7 +67,7 @@ class MixUp(NetworkAction):
     def _counts(self, network: Network, log: Log, progress: Progress) -> NDArray[np.float64]:
         """Return the count of each class, or its prior. Raises ConfigError if neither is available."""
         for node in network.precomputed():
-            if node.type_name == "Mean" and node.operands[0].name in network.labels and node.value is not None:
+            if node.has(MEAN) and node.operands[0].name in network.labels and node.value is not None:
                 return network.backend.to_host(node.value)[:, 0].astype(float)
         if not self.config.has("reader") or not network.labels:
             raise ConfigError(

@@ -25,7 +25,7 @@ from acoustic.actions.write import spelling
 from acoustic.engine.inputs import NetworkInputs, add_feature_records, add_vocabularies, check_inputs
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import SOCKET
+from acoustic.nodes.properties import SOCKET
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig

@@ -200,17 +200,18 @@ class Engine:
             )
         self._differentiable = None  # gradients overwrite values, so that backward cannot run twice
         self._owner = program.layout.after_backward
-        sequences = self._pass_inputs.run.sequences
+        sequences = self._pass_inputs.context.sequences
         with self._blas:
             program.backward(sink_of(on_gradient), None if sequences is None else sequences.idle)
         if on_gradient is not None:
             self._take_up_statistics(program)
 
     def _take_up_statistics(self, program: Program) -> None:
+        context = self._pass_inputs.context
         for node, work in program.statistics:
             operands = self.graph.operands[node.name]
             stored = [operand.value if operand.is_stored else None for operand in operands]
-            for k, value in node.updated_statistics(self._pass_inputs.run, stored, work, program.columns or 0).items():
+            for k, value in node.updated_statistics(context, stored, work, program.columns or 0).items():
                 operands[k].value[...] = value
                 operands[k].touch()
 

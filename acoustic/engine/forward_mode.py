@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from acoustic.engine.planning.gap_masking import GapMasked
-from acoustic.engine.planning.node_table import traits
+from acoustic.engine.planning.execution_graph import gap_masked
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
@@ -78,16 +77,16 @@ def jacobian_vector_product(
     ShapeError
         If a direction does not have the shape of its leaf.
     """
-    run = PassContext(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
+    context = PassContext(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
     if layout is not None:
-        run.sequences = Sequences(network.backend.xp)
-        run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
+        context.sequences = Sequences(network.backend.xp)
+        context.sequences.begin(layout, next(iter(matrices.values())).shape[1])
     parts = components([network[name] for name in roots])
     leaves = {node.name for component in parts for node in component if node.is_leaf}
     for name in directions:
         if name not in leaves:
             raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
-    duals = _Duals(network, run, matrices, directions)
+    duals = _Duals(network, context, matrices, directions)
     for component in parts:
         if is_loop(component):
             duals.add_loop(loop_order(component))
@@ -100,9 +99,9 @@ class _Duals:
     """Values and tangents of the nodes computed so far; moving: names of those that depend on a direction."""
 
     def __init__(
-        self, network: Network, run: PassContext, matrices: Mapping[str, Any], directions: Mapping[str, Any]
+        self, network: Network, context: PassContext, matrices: Mapping[str, Any], directions: Mapping[str, Any]
     ) -> None:
-        self.network, self.run, self.matrices, self.directions = network, run, matrices, directions
+        self.network, self.context, self.matrices, self.directions = network, context, matrices, directions
         self.known: dict[str, Dual] = {}
         self.shapes: dict[str, Shape] = {}
         self.moving: set[str] = set()
@@ -117,10 +116,8 @@ class _Duals:
             moves = self._moves(node)
             duals = [self.known[operand.name] for operand in operands]
             shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
-            framed = [self.network.shapes[operand.name].has_frames for operand in operands]
-            if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-                node = GapMasked(node, framed)
-            self.known[node.name] = _computed(self.run, node, shape, duals, moves)
+            node = gap_masked(node, [self.network.shapes[operand.name] for operand in operands])
+            self.known[node.name] = _computed(self.context, node, shape, duals, moves)
             self.shapes[node.name] = shape
         if moves:
             self.moving.add(node.name)
@@ -137,8 +134,8 @@ class _Duals:
         """Compute a loop step by step; the value of a delay before the start of a sequence does not move."""
         delays = [node for node in order if node.delay]
         assert isinstance(delays[0], DelayNode)
-        sequences = delays[0].sequences(self.run)
-        backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
+        sequences = delays[0].sequences(self.context)
+        backend, slots, xp = self.context.backend, sequences.num_slots, self.context.xp
         members = {node.name for node in order}
         outer_operands = {operand.name for node in order for operand in computed_operands(node)} - members
         if moves := bool(outer_operands & self.moving):
@@ -157,7 +154,7 @@ class _Duals:
 
         steps = range(sequences.num_steps)
         for t in steps if delays[0].delay > 0 else steps[::-1]:
-            run = replace(self.run, first_column=t * slots)
+            context = replace(self.context, first_column=t * slots)
             for node in order:
                 target = of_step(node.name, t)
                 if node.delay:
@@ -167,7 +164,7 @@ class _Duals:
                     target.tangent[...] = xp.where(usable, before.tangent, 0)
                     continue
                 operands = [of_step(operand.name, t) for operand in computed_operands(node)]
-                dual = _computed(run, node, Shape(*target.value.shape), operands, moves)
+                dual = _computed(context, node, Shape(*target.value.shape), operands, moves)
                 target.value[...], target.tangent[...] = dual.value, dual.tangent
 
 
@@ -183,13 +180,13 @@ def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions:
     return Dual(value, tangent)
 
 
-def _computed(run: PassContext, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
+def _computed(context: PassContext, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
     inputs = [operand.value for operand in operands]
-    value = run.backend.empty(shape.rows, shape.num_columns)
-    node.forward(run, *inputs, out=value)
+    value = context.backend.empty(shape.rows, shape.num_columns)
+    node.forward(context, *inputs, out=value)
     if not moves:
-        return Dual(value, run.xp.zeros_like(value))
-    tangent = node.tangent(run, inputs, [operand.tangent for operand in operands])
+        return Dual(value, context.xp.zeros_like(value))
+    tangent = node.tangent(context, inputs, [operand.tangent for operand in operands])
     if tangent.shape != tuple(shape):
         raise ShapeError(f"{node.where}: derivative is {Shape(*tangent.shape)}; expected {shape}")
     return Dual(value, tangent)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.crf import PathNode
+from acoustic.nodes.properties import OF_WORD_CLASSES
 from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.errors import ModelError, ShapeError
@@ -166,7 +167,7 @@ def _check_classes(engine: HasInputs, reader: Any, title: str) -> None:
     counts = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
     shapes = engine.network.shapes
     for node in engine.network.nodes.values():
-        if node.type_name == "ClassBasedCrossEntropyWithSoftmax" and node.operands[0].name in engine.inputs:
+        if node.has(OF_WORD_CLASSES) and node.operands[0].name in engine.inputs:
             has = {"words": shapes[node.operands[2].name].cols, "classes": shapes[node.operands[3].name].rows}
             for what, count in counts.items():
                 if has[what] < count:

@@ -15,7 +15,8 @@ from acoustic.engine.planning.pair_links import ExternalInput, GradientReturn
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import SOCKET, Node
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import SOCKET
 from readers.errors import ModelError
 from readers.minibatches.sequence_pairs import PairLayout
 

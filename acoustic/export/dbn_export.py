@@ -9,11 +9,11 @@ import numpy as np
 
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.properties import DROPOUT, MEAN, NORMALISED, PRODUCT, SIGMOID, SUM
 from readers.errors import ModelError
 from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, SIGMOID_LAYERS, DbnLayer, DbnModel
 
 MOST_FRAMES = 51  # of a context window
-PASSED = ("Dropout",)  # nodes that are the identity outside training
 EXPECTED = (
     "expected layers of Sigmoid, or linear ones, with W * x + b, above the features or PerDimMeanVarNormalization"
 )
@@ -37,7 +37,7 @@ def dbn_model(network: Network) -> DbnModel:
     """
     node = _output(network)
     layers: list[tuple[bool, Node, Node | None]] = []
-    while not (node.is_input or node.type_name == "PerDimMeanVarNormalization"):
+    while not (node.is_input or node.has(NORMALISED)):
         has_sigmoid, weights, bias, node = _layer(node)
         layers.insert(0, (has_sigmoid, weights, bias))
     if not layers or layers[-1][0]:
@@ -64,24 +64,24 @@ def _output(network: Network) -> Node:
 
 
 def _passed(node: Node) -> Node:
-    while node.type_name in PASSED:
+    while node.has(DROPOUT):
         node = node.operands[0]
     return node
 
 
 def _layer(node: Node) -> tuple[bool, Node, Node | None, Node]:
     """Return (whether it has a Sigmoid, weights, bias, the node below) of a layer. Raises ModelError."""
-    has_sigmoid = node.type_name == "Sigmoid"
+    has_sigmoid = node.has(SIGMOID)
     top = _passed(node.operands[0]) if has_sigmoid else node
     product = top
     bias = None
-    if top.type_name == "Plus":
-        products = [operand for operand in top.operands if operand.type_name == "Times"]
-        addends = [operand for operand in top.operands if operand.type_name != "Times"]
+    if top.has(SUM):
+        products = [operand for operand in top.operands if operand.has(PRODUCT)]
+        addends = [operand for operand in top.operands if not operand.has(PRODUCT)]
         if len(products) == 1 and addends[0].is_stored:
             product = products[0]
             bias = addends[0]
-    if product.type_name != "Times" or not product.operands[0].is_stored:
+    if not product.has(PRODUCT) or not product.operands[0].is_stored:
         raise ModelError(f"{top.where}: is no layer of dbn.exe; {EXPECTED}")
     weights, layer_input = product.operands
     return has_sigmoid, weights, bias, _passed(layer_input)
@@ -121,7 +121,7 @@ def _normalisation(network: Network, bottom: Node) -> tuple[np.ndarray, np.ndarr
 
 def _prior(network: Network, size: int) -> np.ndarray | None:
     """Return the mean of the labels, if the network has exactly one."""
-    labels = [node for node in network.nodes.values() if node.type_name == "Mean" and node.operands[0].is_input]
+    labels = [node for node in network.nodes.values() if node.has(MEAN) and node.operands[0].is_input]
     means = [node for node in labels if node.operands[0].name not in network.features and node.value is not None]
     priors = [_host(network, node).reshape(-1) for node in means]
     return priors[0] if len(priors) == 1 and len(priors[0]) == size else None

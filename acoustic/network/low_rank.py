@@ -14,6 +14,7 @@ import numpy as np
 from acoustic.network import editing
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.properties import PRODUCT
 from readers.common.names import compile_expression
 from readers.errors import ModelError
 
@@ -107,7 +108,7 @@ def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> D
         return products[key]
 
     for user, k in editing.users(network, node):
-        if user.type_name == "Times" and k == 0 and user.operands[1] is not node:
+        if user.has(PRODUCT) and k == 0 and user.operands[1] is not node:
             user.operands = [u, product(user.operands[1])]
         else:
             user.operands[k] = product(None)

@@ -24,7 +24,8 @@ import numpy as np
 
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import DELAY, Node
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import DELAY
 from acoustic.nodes.registry import node_class
 from readers.common.file_part import FilePart
 from readers.common.files import write_content

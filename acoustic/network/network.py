@@ -9,9 +9,10 @@ import numpy as np
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import DELAY, Node
+from acoustic.nodes.base import Node
 from acoustic.nodes.leaves import StoredNode
 from acoustic.nodes.option import name_hint
+from acoustic.nodes.properties import DELAY
 from acoustic.nodes.registry import node_class
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError

@@ -6,7 +6,8 @@ deeper than Python's recursion limit.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from acoustic.nodes.base import SOCKET, Node
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import SOCKET
 from readers.errors import ModelError
 
 Children = Callable[[Node], Sequence[Node]]

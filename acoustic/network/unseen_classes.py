@@ -10,6 +10,7 @@ import numpy as np
 
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.nodes.properties import MEAN
 
 UNSEEN = -1e10
 
@@ -25,7 +26,7 @@ def unseen_outputs(network: Network, output: str) -> np.ndarray:
     priors = [
         network.backend.to_host(node.value).ravel()
         for node in forward_order([network[output]])
-        if node.type_name == "Mean" and node.operands[0].name in network.labels and node.value is not None
+        if node.has(MEAN) and node.operands[0].name in network.labels and node.value is not None
     ]
     return np.flatnonzero(np.any([prior == 0 for prior in priors if prior.size == shape.rows], axis=0))
 

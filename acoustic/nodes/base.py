@@ -17,13 +17,6 @@ from readers.errors import ModelError, ShapeError
 VALUE = "value"  # in `backward_reads`: the node's value
 WORK = "work"  # in `backward_reads`: the node's workspace
 
-# Properties of node types.
-RANDOM = "random"  # the value depends on PassContext: random numbers, training or not
-DELAY = "delay"  # may be created before its operand: see `Node.delay`
-SOCKET = "socket"  # the operand belongs to another network, with other columns: see PairNetwork
-CROSS_ENTROPY = "cross-entropy"  # the mean of V over the frames is the logarithm of a perplexity
-RISING = "rising"  # an increasing function of each element, so that the largest of some stays the largest
-
 
 @dataclass
 class PassContext:
@@ -98,7 +91,7 @@ class Node:
     is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
     onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
     along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
-    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see above
+    properties: ClassVar[frozenset[str]] = frozenset()  #: DELAY, RANDOM and so on, see properties.py
 
     def __init__(
         self,
@@ -179,9 +172,9 @@ class Node:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
 
-    def has(self, name: str) -> bool:
-        """Return whether the type has a property."""
-        return name in self.properties
+    def has(self, *names: str) -> bool:
+        """Return whether the type has one of some properties."""
+        return not self.properties.isdisjoint(names)
 
     @property
     def keeps_statistics(self) -> bool:
@@ -285,12 +278,12 @@ class Node:
         """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
-    def forward(self, run: PassContext, *inputs: Any, **buffers: Any) -> None:
+    def forward(self, context: PassContext, *inputs: Any, **buffers: Any) -> None:
         """Fill `out` with the value.
 
         Parameters
         ----------
-        run : PassContext
+        context : PassContext
         *inputs : array (rows, cols)
             The values of the operands.
         out : array (rows, cols)
@@ -300,12 +293,12 @@ class Node:
         """
         raise NotImplementedError
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         """Add to the gradients of the operands.
 
         Parameters
         ----------
-        run : PassContext
+        context : PassContext
         grad : array (rows, cols)
             The gradient of the criterion with respect to the value.
         inputs, value : arrays or None
@@ -320,7 +313,9 @@ class Node:
         """
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
-    def updated_statistics(self, run: PassContext, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+    def updated_statistics(
+        self, context: PassContext, stored: Sequence[Any], work: Any, num_frames: int
+    ) -> dict[int, Any]:
         """Return new values of stored operands after a training minibatch, by operand number.
 
         `stored` are the current values of the operands, None for computed ones; `work` is the workspace that `forward`
@@ -328,14 +323,14 @@ class Node:
         """
         raise NotImplementedError
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the directional derivative of the value (forward mode), an array (rows, cols).
 
         It serves to check `backward` and is therefore computed from the formula of the value and from `inputs` only.
 
         Parameters
         ----------
-        run : PassContext
+        context : PassContext
         inputs : sequence of arrays
             The values of the operands.
         tangents : sequence of arrays
@@ -362,11 +357,11 @@ class Node:
 class LinearNode(Node):
     """Base of types whose value is linear in all operands jointly; their tangent is the value of the tangents."""
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         rows, cols = self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents))
         assert isinstance(cols, int)  # as those of the tangents
-        out = run.backend.empty(rows, cols)
-        self.forward(run, *tangents, out=out)
+        out = context.backend.empty(rows, cols)
+        self.forward(context, *tangents, out=out)
         return out
 
 

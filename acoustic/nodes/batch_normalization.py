@@ -9,8 +9,9 @@ from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, WORK, Node, PassContext, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import RANDOM
 from readers.errors import ModelError
 
 # Columns of the workspace: m and s, the minibatch's mean m_b and variance v_b, and their weight w.
@@ -106,27 +107,27 @@ class BatchNormalization(Node):
         return matrix.reshape((self.channels, -1), order="F")
 
     def forward(
-        self, run: PassContext, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
+        self, context: PassContext, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
     ) -> None:
         centre = mean
         inverse = invstd
-        if run.training:
-            work = run.backend.empty(len(scale), 5) if work is None else work
-            self._measure(run, x, mean, invstd, work)
+        if context.training:
+            work = context.backend.empty(len(scale), 5) if work is None else work
+            self._measure(context, x, mean, invstd, work)
             centre = work[:, [CENTRE]]
             inverse = work[:, [INVERSE]]
-        run.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
+        context.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
-    def _measure(self, run: PassContext, x: Any, mean: Any, invstd: Any, work: Any) -> None:
+    def _measure(self, context: PassContext, x: Any, mean: Any, invstd: Any, work: Any) -> None:
         """Fill the workspace with the statistics of the minibatch."""
-        xp = run.xp
-        gaps = self._gaps(run)
-        real = x if gaps is None else run.xp.asfortranarray(x[:, ~gaps])
-        batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(real)))
+        xp = context.xp
+        gaps = self._gaps(context)
+        real = x if gaps is None else context.xp.asfortranarray(x[:, ~gaps])
+        batch_mean, variance = (column[:, 0] for column in context.kernels.moments(self._fold(real)))
         blend = self.settings["blendTimeConstant"]
         weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + real.shape[1]), 1.0)
         known_mean = mean[:, 0]
-        known_variance = self._variance(run, invstd[:, 0])
+        known_variance = self._variance(context, invstd[:, 0])
         blended = weight * variance + (1 - weight) * known_variance
         work[:, CENTRE] = weight * batch_mean + (1 - weight) * known_mean
         work[:, INVERSE] = 1 / xp.sqrt(blended + self.settings["epsilon"])
@@ -134,69 +135,71 @@ class BatchNormalization(Node):
         work[:, VARIANCE] = variance
         work[:, WEIGHT] = weight
 
-    def _gaps(self, run: PassContext) -> Any:
+    def _gaps(self, context: PassContext) -> Any:
         """Return which columns have no frame, (T,) bool; None if all have one."""
-        gaps = None if run.sequences is None else run.sequences.layout.gaps
-        return run.xp.asarray(gaps.reshape(-1)) if gaps is not None and gaps.any() else None
+        gaps = None if context.sequences is None else context.sequences.layout.gaps
+        return context.xp.asarray(gaps.reshape(-1)) if gaps is not None and gaps.any() else None
 
-    def _variance(self, run: PassContext, invstd: Any) -> Any:
+    def _variance(self, context: PassContext, invstd: Any) -> Any:
         """Return the variance that `invstd` stands for; 0 where nothing is known."""
-        positive_invstd = run.xp.where(invstd > 0, invstd, 1).astype("float64")
-        return run.xp.where(invstd > 0, run.xp.maximum(positive_invstd**-2 - self.settings["epsilon"], 0), 0.0)
+        positive_invstd = context.xp.where(invstd > 0, invstd, 1).astype("float64")
+        return context.xp.where(invstd > 0, context.xp.maximum(positive_invstd**-2 - self.settings["epsilon"], 0), 0.0)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
         x, scale = inputs[:2]
-        xp = run.xp
+        xp = context.xp
         folded_grad = self._fold(grad)
         if x is None:
-            grads.add(2, lambda out: run.kernels.sum_columns(folded_grad, out))
+            grads.add(2, lambda out: context.kernels.sum_columns(folded_grad, out))
             return
         centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
-        total, match = run.kernels.gradient_moments(folded_grad, self._fold(x), centre)
+        total, match = context.kernels.gradient_moments(folded_grad, self._fold(x), centre)
         match = match * inverse  # the sum of G x^
         grads.add(2, lambda out: xp.copyto(out, total))
         grads.add(1, lambda out: xp.copyto(out, match))
         if grads.needs(0):
-            gaps = self._gaps(run)
+            gaps = self._gaps(context)
             num_frames = x.shape[1] - (0 if gaps is None else int(gaps.sum()))
             share = weight * x.shape[1] / (num_frames * folded_grad.shape[1])
             columns = scale * inverse, share * total, share * match * inverse
 
             def write(out: Any) -> None:
-                run.kernels.centred_gradient(folded_grad, self._fold(x), batch_mean, *columns, self._fold(out))
+                context.kernels.centred_gradient(folded_grad, self._fold(x), batch_mean, *columns, self._fold(out))
                 if gaps is not None:
                     out[:, gaps] = 0
 
             grads.add(0, write)
 
-    def updated_statistics(self, run: PassContext, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+    def updated_statistics(
+        self, context: PassContext, stored: Sequence[Any], work: Any, num_frames: int
+    ) -> dict[int, Any]:
         """Return the new mean and invstd, (C, 1) each."""
         mean = stored[3][:, 0]
         invstd = stored[4][:, 0]
-        gaps = self._gaps(run)
+        gaps = self._gaps(context)
         constant = self.settings["normalizationTimeConstant"]
         num_frames -= 0 if gaps is None else int(gaps.sum())
         share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
-        share = run.xp.where(invstd > 0, share, 1.0)
-        variance = share * work[:, VARIANCE] + (1 - share) * self._variance(run, invstd)
+        share = context.xp.where(invstd > 0, share, 1.0)
+        variance = share * work[:, VARIANCE] + (1 - share) * self._variance(context, invstd)
         new_mean = share * work[:, MEAN] + (1 - share) * mean
-        return {3: new_mean[:, None], 4: (1 / run.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
+        return {3: new_mean[:, None], 4: (1 / context.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient and product rules, including the change of the minibatch's statistics in training."""
         x, scale, _, mean, invstd = inputs
-        xp = run.xp
+        xp = context.xp
         folded = self._fold(x)
         step = self._fold(tangents[0])
         centre = mean
         inverse = invstd
         centre_step = 0.0
         inverse_step = 0.0
-        if run.training:
-            work = run.backend.empty(len(scale), 5)
-            self._measure(run, x, mean, invstd, work)
+        if context.training:
+            work = context.backend.empty(len(scale), 5)
+            self._measure(context, x, mean, invstd, work)
             centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
             centre_step = weight * step.mean(axis=1, keepdims=True)
             variance_step = weight * 2 * ((folded - batch_mean) * step).mean(axis=1, keepdims=True)

@@ -7,8 +7,9 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import ClassLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.criteria import scalar
+from acoustic.nodes.properties import CROSS_ENTROPY, OF_WORD_CLASSES
 from readers.errors import ModelError
 
 LABEL_ROWS = 4  # word, class, first word of the class, last word of the class plus one
@@ -47,7 +48,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     CNTK book, eq. 2.132 to 2.148; eq. 2.142 and 2.144 lack a minus, as does 2.127.
     """
 
-    properties = frozenset({CROSS_ENTROPY})
+    properties = frozenset({OF_WORD_CLASSES, CROSS_ENTROPY})
     operand_names = ("labels", "h", "W", "Q")
     backward_reads = (None, (0, 1, 2), (0, 1, 2), (0, 3))
     sums_frames = True
@@ -64,14 +65,14 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False  # frames of one class share its columns of W
 
-    def forward(self, run: PassContext, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
-        run.kernels.class_loss(self._labels(run, labels, w.shape[1], q.shape[0]), h, w, q, out)
+    def forward(self, context: PassContext, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
+        context.kernels.class_loss(self._labels(context, labels, w.shape[1], q.shape[0]), h, w, q, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, q = inputs
-        labels = self._labels(run, inputs[0])
+        labels = self._labels(context, inputs[0])
         scale = float(grad.item())
-        kernels = run.kernels
+        kernels = context.kernels
         if grads.needs(1) or grads.needs(2):
             errors = kernels.class_errors(labels, h, w)
             grads.add(1, lambda out: kernels.class_hidden_gradient(labels, errors, w, scale, out))
@@ -83,14 +84,14 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
             def write(block: Any, part: slice) -> None:
                 kernels.class_weight_gradient(labels, errors, h, scale, first_columns - (part.start or 0), block)
 
-            grads.add_columns(2, run.xp.asarray(columns), write)
+            grads.add_columns(2, context.xp.asarray(columns), write)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Sum the derivatives of -ln softmax(x)_k along dx, softmax(x)' dx - dx_k, for classes and words."""
         labels = inputs[0]
         _, h, w, q = inputs
         _, dh, dw, dq = tangents
-        xp = run.xp
+        xp = context.xp
         scores = w.T @ h
         moves = dw.T @ h + w.T @ dh
         word = xp.arange(w.shape[1])[:, None]
@@ -101,13 +102,13 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
             total + softmax_slope(xp, xp.where(in_class, scores, -xp.inf), moves, in_class & (word == labels[0]), 1)
         )
 
-    def _labels(self, run: PassContext, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
+    def _labels(self, context: PassContext, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
         """Return the labels as integers, empty classes in gaps; check them if the sizes are given."""
-        rows = run.backend.to_host(labels)
-        gaps = run.sequences.gaps if run.sequences is not None else None
+        rows = context.backend.to_host(labels)
+        gaps = context.sequences.gaps if context.sequences is not None else None
         rows = rows.astype(np.int64, order="C")
         if gaps is not None:
-            rows[:, gaps[run.first_column : run.first_column + rows.shape[1]]] = 0
+            rows[:, gaps[context.first_column : context.first_column + rows.shape[1]]] = 0
         word, word_class, first, behind = rows
         if num_words:
             real = behind > first

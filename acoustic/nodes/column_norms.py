@@ -20,15 +20,15 @@ class RMSNormalization(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.root_mean_square_one(x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.root_mean_square_one(x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, where s is the mean square and ds twice the mean of x dx."""
-        xp = run.xp
+        xp = context.xp
         x = inputs[0]
         dx = tangents[0]
         s = (x**2).mean(axis=0)
@@ -78,12 +78,12 @@ class LayerNormalization(Node):
         r = 1 / xp.sqrt((centred * centred).mean(axis=0, keepdims=True) + self.settings["epsilon"])
         return xp.multiply(centred, r, out=centred), r
 
-    def forward(self, run: PassContext, x: Any, scale: Any, bias: Any, *, out: Any) -> None:
-        run.xp.multiply(self._normalised(run.xp, x)[0], scale, out=out)
-        run.xp.add(out, bias, out=out)
+    def forward(self, context: PassContext, x: Any, scale: Any, bias: Any, *, out: Any) -> None:
+        context.xp.multiply(self._normalised(context.xp, x)[0], scale, out=out)
+        context.xp.add(out, bias, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        xp = run.xp
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = context.xp
         grads.add_reduced(2, grad)
         if not (grads.needs(0) or grads.needs(1)):
             return
@@ -101,11 +101,11 @@ class LayerNormalization(Node):
 
             grads.add(0, write)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Apply the quotient rule to (x - m) / s with s = sqrt(v + epsilon)."""
         x, scale, _ = inputs
         dx, dscale, dbias = tangents
-        s = run.xp.sqrt(x.var(axis=0) + self.settings["epsilon"])
+        s = context.xp.sqrt(x.var(axis=0) + self.settings["epsilon"])
         y = x - x.mean(axis=0)
         dy = dx - dx.mean(axis=0)
         ds = (y * dy).mean(axis=0) / s

@@ -59,9 +59,9 @@ class WindowProduct(Node):
     def splits_frames(self, w: Shape, image: Shape) -> bool:
         return w.cols is not None
 
-    def images_at_a_time(self, run: PassContext) -> int:
+    def images_at_a_time(self, context: PassContext) -> int:
         """Return the number of images that one thread packs together."""
-        return max(1, run.kernels.packed_elements // (self.windows.size * self.windows.count))
+        return max(1, context.kernels.packed_elements // (self.windows.size * self.windows.count))
 
     def infer_product(self, w: Shape, image: Shape) -> Shape:
         """Return the shape of the value, given `windows`; raise ShapeError for weights that do not fit a window."""
@@ -69,49 +69,49 @@ class WindowProduct(Node):
             raise self.shape_error((w, image), f"w to have {self.windows.size} columns, the elements of a window")
         return ImageShape(self.windows.output(w.rows), image.cols)
 
-    def forward(self, run: PassContext, w: Any, image: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, w: Any, image: Any, *, out: Any) -> None:
         product = out.reshape((w.shape[0], -1), order="F")
-        for images, places, packed in self._blocks(run, image.shape[1]):
-            run.kernels.pack(self.windows, image[:, images], packed)
-            run.matmul(w, packed, product[:, places])
+        for images, places, packed in self._blocks(context, image.shape[1]):
+            context.kernels.pack(self.windows, image[:, images], packed)
+            context.matmul(w, packed, product[:, places])
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         w, image = inputs
         if grads.needs(0):
-            grads.add(0, lambda out: self._weight_gradient(run, grad, image, out))
+            grads.add(0, lambda out: self._weight_gradient(context, grad, image, out))
         if grads.needs(1):
-            grads.add(1, lambda out: self._image_gradient(run, grad, w, out))
+            grads.add(1, lambda out: self._image_gradient(context, grad, w, out))
 
-    def _weight_gradient(self, run: PassContext, grad: Any, image: Any, out: Any) -> None:
+    def _weight_gradient(self, context: PassContext, grad: Any, image: Any, out: Any) -> None:
         products = grad.reshape((out.shape[0], -1), order="F")
-        for images, places, packed in self._blocks(run, image.shape[1]):
-            run.kernels.pack(self.windows, image[:, images], packed)
-            run.matmul(products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
+        for images, places, packed in self._blocks(context, image.shape[1]):
+            context.kernels.pack(self.windows, image[:, images], packed)
+            context.matmul(products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
 
-    def _image_gradient(self, run: PassContext, grad: Any, w: Any, out: Any) -> None:
+    def _image_gradient(self, context: PassContext, grad: Any, w: Any, out: Any) -> None:
         products = grad.reshape((w.shape[0], -1), order="F")
-        for images, places, packed in self._blocks(run, out.shape[1]):
-            run.matmul(w.T, products[:, places], packed)
-            run.kernels.unpack(self.windows, packed, out[:, images])
+        for images, places, packed in self._blocks(context, out.shape[1]):
+            context.matmul(w.T, products[:, places], packed)
+            context.kernels.unpack(self.windows, packed, out[:, images])
 
-    def _blocks(self, run: PassContext, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
+    def _blocks(self, context: PassContext, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
         """Yield the images of a block, their places among all windows, and the memory to pack them in."""
         size = self.windows.size
         count = self.windows.count
-        step = min(num_images, self.images_at_a_time(run))
-        memory = run.backend.empty(size, count * step)
+        step = min(num_images, self.images_at_a_time(context))
+        memory = context.backend.empty(size, count * step)
         for start in range(0, num_images, step):
             images = slice(start, min(start + step, num_images))
             yield images, slice(count * start, count * images.stop), memory[:, : count * (images.stop - start)]
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The value is linear in each operand."""
         w, image = inputs
         w_step, image_step = tangents
-        parts = [run.backend.empty(w.shape[0] * self.windows.count, image.shape[1]) for _ in range(2)]
-        self.forward(run, w_step, image, out=parts[0])
-        self.forward(run, w, image_step, out=parts[1])
-        return run.xp.add(*parts, out=parts[0])
+        parts = [context.backend.empty(w.shape[0] * self.windows.count, image.shape[1]) for _ in range(2)]
+        self.forward(context, w_step, image, out=parts[0])
+        self.forward(context, w, image_step, out=parts[1])
+        return context.xp.add(*parts, out=parts[0])
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         w, image = inputs
@@ -165,10 +165,10 @@ class Convolution(WindowProduct):
         IMAGE_LAYOUT,
     )
 
-    def images_at_a_time(self, run: PassContext) -> int:
-        fastest = super().images_at_a_time(run)
+    def images_at_a_time(self, context: PassContext) -> int:
+        fastest = super().images_at_a_time(context)
         limit = self.settings["maxTempMemSizeInSamples"]
-        return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest
+        return max(1, min(fastest, limit // context.backend.team.size)) if limit > 0 else fastest
 
     def wanted_operand(self, k: int, w: Shape, image: Shape) -> Shape | None:
         """Return the shape of weights whose dimensions are left open (CNTK book 4.1.4.34)."""

@@ -22,12 +22,12 @@ class PathNode(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
-    def marks(self, run: PassContext, columns: int) -> SequenceMarks:
+    def marks(self, context: PassContext, columns: int) -> SequenceMarks:
         """Return the places of the sequences in the columns."""
         return (
             SequenceMarks.of_columns(columns)
-            if run.sequences is None
-            else SequenceMarks.of_layout(run.sequences.layout)
+            if context.sequences is None
+            else SequenceMarks.of_layout(context.sequences.layout)
         )
 
 
@@ -72,22 +72,22 @@ class CRF(PathNode):
     def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
         return Shape(shapes[1].rows, shapes[1].rows) if k == 2 else None
 
-    def forward(self, run: PassContext, labels: Any, h: Any, a: Any, *, out: Any) -> None:
-        run.kernels.crf_loss(*self._path(run, labels), h, a, out)
+    def forward(self, context: PassContext, labels: Any, h: Any, a: Any, *, out: Any) -> None:
+        context.kernels.crf_loss(*self._path(context, labels), h, a, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, h, a = inputs
-        grad_h = run.backend.empty(*h.shape)
-        grad_a = run.backend.empty(*a.shape)
-        run.kernels.crf_gradient(*self._path(run, labels), h, a, grad_h, grad_a)
-        grads.add(1, lambda out: run.xp.multiply(grad_h, grad, out=out))
-        grads.add(2, lambda out: run.xp.multiply(grad_a, grad, out=out))
+        grad_h = context.backend.empty(*h.shape)
+        grad_a = context.backend.empty(*a.shape)
+        context.kernels.crf_gradient(*self._path(context, labels), h, a, grad_h, grad_a)
+        grads.add(1, lambda out: context.xp.multiply(grad_h, grad, out=out))
+        grads.add(2, lambda out: context.xp.multiply(grad_a, grad, out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Follow alpha_t(j) = h_t(j) + ln sum_i exp(alpha_t-1(i) + a_ij) step by step."""
         labels, h, a = inputs
         _, dh, da = tangents
-        xp = run.xp
+        xp = context.xp
         alpha = h[:, 0]
         move = dh[:, 0]
         for t in range(1, h.shape[1]):
@@ -100,12 +100,12 @@ class CRF(PathNode):
         right = (labels * dh).sum() + ((labels[:, :-1] @ labels[:, 1:].T) * da).sum()
         return ((share * move).sum() / share.sum() - right).reshape(1, 1)
 
-    def _path(self, run: PassContext, labels: Any) -> tuple[SequenceMarks, np.ndarray]:
+    def _path(self, context: PassContext, labels: Any) -> tuple[SequenceMarks, np.ndarray]:
         """Return the sequences and the label (row) of each column; raise ModelError if a frame has none."""
-        marks = self.marks(run, labels.shape[1])
+        marks = self.marks(context, labels.shape[1])
         numbers = label_rows(labels)
         if numbers is None:
-            numbers = run.backend.to_host(run.backend.asarray(labels).argmax(axis=0))
+            numbers = context.backend.to_host(context.backend.asarray(labels).argmax(axis=0))
         missing = (numbers < 0) & marks.frames.reshape(-1)
         if missing.any():
             raise ModelError(f"{self.where}: no label in column {int(missing.argmax())}; expected one in every frame")
@@ -134,5 +134,5 @@ class SequenceDecoder(PathNode):
             raise self.shape_error((h, a), f"{h.rows}x{h.rows} in A")
         return h
 
-    def forward(self, run: PassContext, h: Any, a: Any, *, out: Any) -> None:
-        run.kernels.viterbi(self.marks(run, h.shape[1]), h, a, out)
+    def forward(self, context: PassContext, h: Any, a: Any, *, out: Any) -> None:
+        context.kernels.viterbi(self.marks(context, h.shape[1]), h, a, out)

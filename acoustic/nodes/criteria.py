@@ -5,7 +5,8 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import CROSS_ENTROPY, WORK, Node, PassContext, register_node
+from acoustic.nodes.base import WORK, Node, PassContext, register_node
+from acoustic.nodes.properties import CROSS_ENTROPY, ERROR_COUNT, OF_SOFTMAX
 from readers.minibatches.indicators import Indicators
 
 
@@ -50,21 +51,21 @@ class SquareError(CriterionNode):
     operand_names = ("X", "Y")
     backward_reads = ((0, 1), (0, 1))
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
         difference = x - y
-        out[...] = run.xp.vdot(difference, difference) / 2
+        out[...] = context.xp.vdot(difference, difference) / 2
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         x, y = inputs
 
         def write(first: Any, second: Any, out: Any) -> None:
-            run.xp.subtract(first, second, out=out)
-            run.xp.multiply(out, grad, out=out)
+            context.xp.subtract(first, second, out=out)
+            context.xp.multiply(out, grad, out=out)
 
         grads.add(0, lambda out: write(x, y, out))
         grads.add(1, lambda out: write(y, x, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar((inputs[0] - inputs[1]) * (tangents[0] - tangents[1]))
 
 
@@ -88,29 +89,29 @@ class CrossEntropy(CriterionNode):
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
-    def forward(self, run: PassContext, labels: Any, p: Any, *, out: Any) -> None:
-        logarithm = run.xp.empty_like(p)
-        run.kernels.log(p, logarithm)
+    def forward(self, context: PassContext, labels: Any, p: Any, *, out: Any) -> None:
+        logarithm = context.xp.empty_like(p)
+        context.kernels.log(p, logarithm)
         out[...] = -(labels * logarithm).sum()
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
-            run.kernels.log(p, out)
-            run.xp.multiply(out, -grad, out=out)
+            context.kernels.log(p, out)
+            context.xp.multiply(out, -grad, out=out)
 
         def write_p(out: Any) -> None:
             low = p < LOG_FLOOR
-            run.xp.divide(labels, run.xp.where(low, 1, p), out=out)
-            run.xp.multiply(out, -grad, out=out)
+            context.xp.divide(labels, context.xp.where(low, 1, p), out=out)
+            context.xp.multiply(out, -grad, out=out)
             out[low] = 0  # the logarithm is constant there
 
         grads.add(0, write_labels)
         grads.add(1, write_p)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return _cross_entropy_tangent(run.xp, *inputs, *tangents)
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return _cross_entropy_tangent(context.xp, *inputs, *tangents)
 
 
 def _cross_entropy_tangent(xp: Any, labels: Any, p: Any, dlabels: Any, dp: Any) -> Any:
@@ -139,37 +140,37 @@ class CrossEntropyWithSoftmax(CriterionNode):
     CNTK book, eq. 2.125 to 2.129; eq. 2.127 lacks the minus of 2.118.
     """
 
-    properties = frozenset({CROSS_ENTROPY})
+    properties = frozenset({OF_SOFTMAX, CROSS_ENTROPY})
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
 
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
 
-    def forward(self, run: PassContext, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
+    def forward(self, context: PassContext, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
         if (numbers := label_rows(labels)) is not None:
-            run.kernels.cross_entropy_numbers(numbers, z, out, work)
+            context.kernels.cross_entropy_numbers(numbers, z, out, work)
         else:
-            run.kernels.cross_entropy_softmax(run.backend.asarray(labels), z, out, work)
+            context.kernels.cross_entropy_softmax(context.backend.asarray(labels), z, out, work)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
         def write_labels(out: Any) -> None:
-            run.kernels.log_softmax(inputs[1], out)
-            run.xp.multiply(out, -grad, out=out)
+            context.kernels.log_softmax(inputs[1], out)
+            context.xp.multiply(out, -grad, out=out)
 
         grads.add(0, write_labels)
-        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
+        grads.add(1, lambda out: context.kernels.scale(work, grad, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """With ln softmax(z) = z - ln s: minus the sum of dlabels (z - ln s) + labels (dz - ds / s)."""
         labels, z = inputs
         dlabels, dz = tangents
         z = z - z.max(axis=0)
-        s = run.xp.exp(z).sum(axis=0)
-        ds = (run.xp.exp(z) * dz).sum(axis=0)
-        return -scalar(dlabels * (z - run.xp.log(s)) + labels * (dz - ds / s))
+        s = context.xp.exp(z).sum(axis=0)
+        ds = (context.xp.exp(z) * dz).sum(axis=0)
+        return -scalar(dlabels * (z - context.xp.log(s)) + labels * (dz - ds / s))
 
 
 @register_node("Logistic")
@@ -190,39 +191,39 @@ class Logistic(CriterionNode):
     operand_names = ("labels", "p")
     backward_reads = ((1,), (0, 1))
 
-    def forward(self, run: PassContext, labels: Any, p: Any, *, out: Any) -> None:
-        yes, no = self._logarithms(run, p)
+    def forward(self, context: PassContext, labels: Any, p: Any, *, out: Any) -> None:
+        yes, no = self._logarithms(context, p)
         out[...] = -(labels * yes + (1 - labels) * no).sum()
 
-    def _logarithms(self, run: PassContext, p: Any) -> tuple[Any, Any]:
-        yes = run.xp.empty_like(p)
-        no = run.xp.empty_like(p)
-        run.kernels.log(p, yes)
-        run.kernels.log(1 - p, no)
+    def _logarithms(self, context: PassContext, p: Any) -> tuple[Any, Any]:
+        yes = context.xp.empty_like(p)
+        no = context.xp.empty_like(p)
+        context.kernels.log(p, yes)
+        context.kernels.log(1 - p, no)
         return yes, no
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         labels, p = inputs
 
         def write_labels(out: Any) -> None:
-            yes, no = self._logarithms(run, p)
-            run.xp.subtract(no, yes, out=out)
-            run.xp.multiply(out, grad, out=out)
+            yes, no = self._logarithms(context, p)
+            context.xp.subtract(no, yes, out=out)
+            context.xp.multiply(out, grad, out=out)
 
         def write_p(out: Any) -> None:
             low = p < LOG_FLOOR
             high = 1 - p < LOG_FLOOR
-            out[...] = run.xp.where(high, 0, (1 - labels) / run.xp.where(high, 1, 1 - p))
-            out -= run.xp.where(low, 0, labels / run.xp.where(low, 1, p))
-            run.xp.multiply(out, grad, out=out)
+            out[...] = context.xp.where(high, 0, (1 - labels) / context.xp.where(high, 1, 1 - p))
+            out -= context.xp.where(low, 0, labels / context.xp.where(low, 1, p))
+            context.xp.multiply(out, grad, out=out)
 
         grads.add(0, write_labels)
         grads.add(1, write_p)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Add the tangents of two cross entropies: of labels and p, and of 1 - labels and 1 - p."""
         terms = ((inputs, tangents), ([1 - x for x in inputs], [-x for x in tangents]))
-        return sum(_cross_entropy_tangent(run.xp, *x, *dx) for x, dx in terms)
+        return sum(_cross_entropy_tangent(context.xp, *x, *dx) for x, dx in terms)
 
 
 @register_node("ErrorPrediction", "ClassificationError")
@@ -240,13 +241,14 @@ class ErrorPrediction(CriterionNode):
     CNTK book, eq. 2.109 to 2.111.
     """
 
+    properties = frozenset({ERROR_COUNT})
     operand_names = ("labels", "z")
 
-    def forward(self, run: PassContext, labels: Any, z: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, labels: Any, z: Any, *, out: Any) -> None:
         if (numbers := label_rows(labels)) is not None:
-            run.kernels.count_errors_numbers(numbers, z, out)
+            context.kernels.count_errors_numbers(numbers, z, out)
         else:
-            run.kernels.count_errors(run.backend.asarray(labels), z, out)
+            context.kernels.count_errors(context.backend.asarray(labels), z, out)
 
 
 @register_node("DummyCriterion")
@@ -278,11 +280,11 @@ class DummyCriterion(Node):
             raise self.shape_error((objectives, derivatives, z), "1 row of objectives, and derivatives as z")
         return Shape(1, 1)
 
-    def forward(self, run: PassContext, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, objectives: Any, derivatives: Any, z: Any, *, out: Any) -> None:
         out[...] = objectives.sum()
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(2, lambda out: run.xp.multiply(inputs[1], grad, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(2, lambda out: context.xp.multiply(inputs[1], grad, out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return scalar(inputs[1] * tangents[2])

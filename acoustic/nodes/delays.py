@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import DELAY, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import DELAY
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
 
@@ -54,14 +55,14 @@ class DelayNode(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
-    def sequences(self, run: PassContext) -> Sequences:
+    def sequences(self, context: PassContext) -> Sequences:
         """Return the sequences of the columns; raise ModelError for independent frames."""
-        if run.sequences is None:
+        if context.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
-        return run.sequences
+        return context.sequences
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        sequences = self.sequences(run)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        sequences = self.sequences(context)
         default = self.settings["defaultHiddenActivity"]
         usable = sequences.usable(self.delay).reshape(1, -1)
         shift = self.delay * sequences.num_slots
@@ -75,20 +76,20 @@ class DelayNode(Node):
             sequences.hold(self.name, self.delay, before, x)
         else:
             out[:, :count] = x[:, x.shape[1] - count :]
-        run.xp.copyto(out, default, where=~usable)
+        context.xp.copyto(out, default, where=~usable)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Delay the direction; the held values and the default do not move."""
         (moved,) = tangents
-        sequences = self.sequences(run)
+        sequences = self.sequences(context)
         usable = sequences.usable(self.delay).reshape(1, -1)
         shift = self.delay * sequences.num_slots
-        out = run.xp.zeros_like(moved)
+        out = context.xp.zeros_like(moved)
         count = max(0, moved.shape[1] - abs(shift))
         value_columns = slice(shift, None) if shift > 0 else slice(0, count)
         operand_columns = slice(0, count) if shift > 0 else slice(moved.shape[1] - count, None)
         if count:
-            run.xp.multiply(moved[:, operand_columns], usable[:, value_columns], out=out[:, value_columns])
+            context.xp.multiply(moved[:, operand_columns], usable[:, value_columns], out=out[:, value_columns])
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -101,8 +102,8 @@ class DelayNode(Node):
             return graph.rows(graph.add("Concat", default, x, axis=0), 0, -steps)
         return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        sequences = self.sequences(run)
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        sequences = self.sequences(context)
         usable = sequences.usable(self.delay).reshape(1, -1)
         shift = self.delay * sequences.num_slots
         count = max(0, grad.shape[1] - abs(shift))
@@ -112,7 +113,7 @@ class DelayNode(Node):
             value_columns = slice(shift, None) if shift > 0 else slice(0, count)
             operand_columns = slice(0, count) if shift > 0 else slice(grad.shape[1] - count, None)
             if count:
-                run.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
+                context.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
 
         grads.add(0, write)
 

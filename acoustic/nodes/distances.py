@@ -60,19 +60,19 @@ class CosDistance(Node):
             raise self.shape_error((x, y), "equal shapes")
         return Shape(1, x.cols)
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        unit_x = unit_columns(run.xp, x)[0]
-        unit_y = unit_columns(run.xp, y)[0]
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        unit_x = unit_columns(context.xp, x)[0]
+        unit_y = unit_columns(context.xp, y)[0]
         (unit_x * unit_y).sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k in (0, 1):
             if grads.needs(k):
-                partner = unit_columns(run.xp, inputs[1 - k])[0]
-                grads.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], partner))
+                partner = unit_columns(context.xp, inputs[1 - k])[0]
+                grads.add_matrix(k, cosine_gradient(context.xp, grad, inputs[k], partner))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return cosine_tangent(run.xp, *inputs, *tangents)[None, :]
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return cosine_tangent(context.xp, *inputs, *tangents)[None, :]
 
 
 @register_node("CosDistanceWithNegativeSamples", "CosWithNegSamples")
@@ -120,14 +120,14 @@ class CosDistanceWithNegativeSamples(Node):
         first = self.settings["numShifts"]
         return [0, *range(first, first + self.settings["numNegSamples"])]
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        unit_x = unit_columns(run.xp, x)[0]
-        unit_y = unit_columns(run.xp, y)[0]
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        unit_x = unit_columns(context.xp, x)[0]
+        unit_y = unit_columns(context.xp, y)[0]
         for row, shift in enumerate(self._shifts()):
-            (unit_x * run.xp.roll(unit_y, -shift, axis=1)).sum(axis=0, out=out[row])
+            (unit_x * context.xp.roll(unit_y, -shift, axis=1)).sum(axis=0, out=out[row])
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        xp = run.xp
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = context.xp
         x, y = inputs
         unit_x = unit_columns(xp, x)[0]
         unit_y = unit_columns(xp, y)[0]
@@ -141,8 +141,8 @@ class CosDistanceWithNegativeSamples(Node):
             )
             grads.add_matrix(1, sum(terms))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        xp = run.xp
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        xp = context.xp
         x, y = inputs
         dx, dy = tangents
         partner = [(xp.roll(y, -shift, axis=1), xp.roll(dy, -shift, axis=1)) for shift in self._shifts()]

@@ -6,8 +6,9 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.nodes.base import RANDOM, LinearNode, PassContext, register_node
+from acoustic.nodes.base import LinearNode, PassContext, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
+from acoustic.nodes.properties import DROPOUT, RANDOM
 
 
 @register_node("Dropout")
@@ -26,22 +27,22 @@ class Dropout(LinearNode, ElementwiseNode):
 
     onnx_operator = "Identity"
     backward_reads = ((),)
-    properties = frozenset({RANDOM})
+    properties = frozenset({DROPOUT, RANDOM})
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        self._mask(run, x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        self._mask(context, x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: self._mask(run, grad, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: self._mask(context, grad, out))
 
-    def _mask(self, run: PassContext, x: Any, out: Any) -> None:
-        if run.training and run.dropout_rate > 0:
-            first = run.first_column * x.shape[0]
-            run.kernels.dropout(x, self.key(run), run.dropout_rate, out, first)
+    def _mask(self, context: PassContext, x: Any, out: Any) -> None:
+        if context.training and context.dropout_rate > 0:
+            first = context.first_column * x.shape[0]
+            context.kernels.dropout(x, self.key(context), context.dropout_rate, out, first)
         elif out is not x:
-            run.xp.copyto(out, x)
+            context.xp.copyto(out, x)
 
-    def key(self, run: PassContext) -> int:
+    def key(self, context: PassContext) -> int:
         """Return the 64-bit key of this node's mask in this pass."""
-        words = np.random.SeedSequence((*run.seed, crc32(self.name.encode()))).generate_state(2)
+        words = np.random.SeedSequence((*context.seed, crc32(self.name.encode()))).generate_state(2)
         return int(words[0]) << 32 | int(words[1])

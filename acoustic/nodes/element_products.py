@@ -5,6 +5,7 @@ from typing import Any
 
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import PassContext, register_node
+from acoustic.nodes.properties import ELEMENT_PRODUCT
 from acoustic.nodes.sums import BroadcastNode, broadcast_copies, combine
 
 
@@ -24,25 +25,26 @@ class ElementTimes(BroadcastNode):
     CNTK book, eq. 2.73 to 2.75, for equal shapes.
     """
 
+    properties = frozenset({ELEMENT_PRODUCT})
     onnx_operator = "Mul"
     backward_reads = ((1,), (0,))
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        combine(run.xp.multiply, x, y, out)
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        combine(context.xp.multiply, x, y, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k, factor in ((0, inputs[1]), (1, inputs[0])):
             if not grads.needs(k):
                 continue
             if grads.targets[k].shape == grad.shape:
-                grads.add(k, lambda out, factor=factor: combine(run.xp.multiply, grad, factor, out))
+                grads.add(k, lambda out, factor=factor: combine(context.xp.multiply, grad, factor, out))
             else:
-                product = run.backend.empty(*grad.shape)
-                combine(run.xp.multiply, grad, factor, product)
+                product = context.backend.empty(*grad.shape)
+                combine(context.xp.multiply, grad, factor, product)
                 grads.add_reduced(k, product)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        x, y, dx, dy = broadcast_copies(context, (*inputs, *tangents))
         return dx * y + x * dy
 
 

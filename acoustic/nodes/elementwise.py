@@ -5,8 +5,9 @@ from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RISING, VALUE, LinearNode, Node, PassContext, register_node
+from acoustic.nodes.base import VALUE, LinearNode, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import NEGATIVE, RELU, RISING, SIGMOID, TANH
 from readers.errors import ModelError
 
 
@@ -26,8 +27,8 @@ class ElementwiseNode(Node):
         """Return f'(x) of every element of `x` (rows, cols), from the formula of the function."""
         raise NotImplementedError
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return self.derivative(run.xp, inputs[0]) * tangents[0]
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return self.derivative(context.xp, inputs[0]) * tangents[0]
 
 
 @register_node("Negate")
@@ -41,14 +42,15 @@ class Negate(LinearNode, ElementwiseNode):
     CNTK book, eq. 2.7 and 2.8.
     """
 
+    properties = frozenset({NEGATIVE})
     onnx_operator = "Neg"
     backward_reads = ((),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.negative(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.negative(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.negative(grad, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.negative(grad, out=out))
 
 
 @register_node("Sigmoid")
@@ -63,14 +65,14 @@ class Sigmoid(ElementwiseNode):
     """
 
     onnx_operator = "Sigmoid"
-    properties = frozenset({RISING})
+    properties = frozenset({SIGMOID, RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.sigmoid(x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.sigmoid(x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.kernels.sigmoid_gradient(grad, value, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.kernels.sigmoid_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         decay = xp.exp(-xp.abs(x))
@@ -89,14 +91,14 @@ class Tanh(ElementwiseNode):
     """
 
     onnx_operator = "Tanh"
-    properties = frozenset({RISING})
+    properties = frozenset({TANH, RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.tanh(x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.tanh(x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.kernels.tanh_gradient(grad, value, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.kernels.tanh_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         decay = xp.exp(-2 * xp.abs(x))
@@ -115,14 +117,14 @@ class RectifiedLinear(ElementwiseNode):
     """
 
     onnx_operator = "Relu"
-    properties = frozenset({RISING})
+    properties = frozenset({RELU, RISING})
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.relu(x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.relu(x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.kernels.relu_gradient(grad, value, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.kernels.relu_gradient(grad, value, out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return x > 0
@@ -141,13 +143,13 @@ class Log(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.log(x, out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.log(x, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             low = inputs[0] < LOG_FLOOR
-            run.xp.divide(grad, run.xp.where(low, 1, inputs[0]), out=out)
+            context.xp.divide(grad, context.xp.where(low, 1, inputs[0]), out=out)
             out[low] = 0
 
         grads.add(0, write)
@@ -175,11 +177,11 @@ class Exp(ElementwiseNode):
     onnx_operator = "Exp"
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.exp(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.exp(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, value, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.exp(x)
@@ -194,14 +196,14 @@ class Sqrt(ElementwiseNode):
 
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.maximum(x, 0, out=out)
-        run.xp.sqrt(out, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.maximum(x, 0, out=out)
+        context.xp.sqrt(out, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             flat = value == 0
-            run.xp.divide(grad, run.xp.where(flat, 1, 2 * value), out=out)
+            context.xp.divide(grad, context.xp.where(flat, 1, 2 * value), out=out)
             out[flat] = 0
 
         grads.add(0, write)
@@ -223,11 +225,11 @@ class Abs(ElementwiseNode):
     onnx_operator = "Abs"
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.absolute(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.absolute(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, run.xp.sign(inputs[0]), out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, context.xp.sign(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x > 0, 1, xp.where(x < 0, -1, 0))
@@ -243,11 +245,11 @@ class Reciprocal(ElementwiseNode):
     onnx_operator = "Reciprocal"
     backward_reads = ((VALUE,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.divide(1, x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.divide(1, x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, -value * value, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, -value * value, out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return -1 / x**2
@@ -263,10 +265,10 @@ class Floor(ElementwiseNode):
     onnx_operator = "Floor"
     backward_reads = ((),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.floor(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.floor(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: out.fill(0))
 
     def derivative(self, xp: Any, x: Any) -> Any:
@@ -283,11 +285,11 @@ class Sin(ElementwiseNode):
     onnx_operator = "Sin"
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.sin(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.sin(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, run.xp.cos(inputs[0]), out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, context.xp.cos(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.cos(x)
@@ -303,11 +305,11 @@ class Cosine(ElementwiseNode):
     onnx_operator = "Cos"
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.cos(x, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.cos(x, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, -run.xp.sin(inputs[0]), out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, -context.xp.sin(inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         return -xp.sin(x)
@@ -343,11 +345,11 @@ class Clip(ElementwiseNode):
     def _limits(self) -> tuple[float, float]:
         return self.settings["minValue"], self.settings["maxValue"]
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.clip(x, *self._limits(), out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.clip(x, *self._limits(), out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, self.derivative(run.xp, inputs[0]), out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, self.derivative(context.xp, inputs[0]), out=out))
 
     def derivative(self, xp: Any, x: Any) -> Any:
         low, high = self._limits()

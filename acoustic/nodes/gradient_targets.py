@@ -4,7 +4,6 @@ Nodes always add. Only the engine knows whether a contribution is the first one,
 added: this saves setting gradients to zero and reading them back.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +70,7 @@ class GradientTargets:
         kernels: Any = None,
         routes: dict[int, GradientRoute] | None = None,
     ) -> None:
-        self.backend, self.xp, self.kernels = backend, backend.xp, kernels or backend.kernels
+        self.backend, self.xp = backend, backend.xp
         self.targets = targets
         self.rows = rows or [target.shape[0] for target in targets if target is not None]
         self.scratch, self.share = scratch or backend.empty, share
@@ -79,17 +78,11 @@ class GradientTargets:
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
         self.routes = routes or {}
-        self.reset()
+        self.begin(kernels or backend.kernels)
 
-    def through(self, kernels: Any) -> "GradientTargets":
-        """Return fresh targets that are written through other kernels."""
-        targets = copy.copy(self)
-        targets.kernels = kernels
-        targets.reset()
-        return targets
-
-    def reset(self) -> None:
-        """Start a new backward pass: all buffers are as fresh as at the beginning."""
+    def begin(self, kernels: Any) -> None:
+        """Start a new backward pass, written through `kernels`: all buffers are as fresh as at the beginning."""
+        self.kernels = kernels
         self._fresh = list(self._initially_fresh)
         self._named: set[int] = set()  # operands whose columns are handed over, not added to their matrix
 

@@ -14,6 +14,7 @@ import numpy as np
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import VALUE, Node, PassContext, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import LOG_SUM_GROUPS
 from readers.common.text import is_count
 
 
@@ -36,6 +37,7 @@ class LogSumGroups(Node):
     Povey, Zhang and Khudanpur 2015, appendix C.5.
     """
 
+    properties = frozenset({LOG_SUM_GROUPS})
     operand_names = ("X",)
     options = (Option("sizes", str),)
     backward_reads = ((0, VALUE),)
@@ -56,17 +58,17 @@ class LogSumGroups(Node):
             raise self.shape_error((x,), f"{sum(sizes)} rows, the sum of sizes={shortened(self.settings['sizes'])}")
         return Shape(len(sizes), x.cols)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.kernels.log_sum_groups(x, first_rows(self.settings["sizes"]), out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.kernels.log_sum_groups(x, first_rows(self.settings["sizes"]), out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         first = first_rows(self.settings["sizes"])
-        grads.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
+        grads.add(0, lambda out: context.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d ln s = ds / s, where s is the sum of exp x and ds the sum of exp(x) dx."""
         parts = [slice(a, b) for a, b in pairwise(first_rows(self.settings["sizes"]).tolist())]
-        xp = run.xp
+        xp = context.xp
         (x,) = inputs
         (dx,) = tangents
         rows = [(xp.exp(x[part]) * dx[part]).sum(axis=0) / xp.exp(x[part]).sum(axis=0) for part in parts]

@@ -64,21 +64,21 @@ class PNorm(GroupNode):
             )
         return super().infer_shape(x)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         if self.settings["p"] == 2:
-            run.kernels.group_norms(x, out)
+            context.kernels.group_norms(x, out)
             return
-        magnitude = run.xp.absolute(self._groups(x))
+        magnitude = context.xp.absolute(self._groups(x))
         largest = magnitude.max(axis=0)  # factored out, so that no power overflows
-        scale = run.xp.where(largest == 0, 1, largest)
+        scale = context.xp.where(largest == 0, 1, largest)
         power = ((magnitude / scale) ** self.settings["p"]).sum(axis=0)
-        run.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
+        context.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        xp = run.xp
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = context.xp
         p = self.settings["p"]
         if p == 2:
-            grads.add(0, lambda out: run.kernels.group_norms_gradient(grad, value, inputs[0], out))
+            grads.add(0, lambda out: context.kernels.group_norms_gradient(grad, value, inputs[0], out))
             return
 
         def write(out: Any) -> None:
@@ -88,9 +88,9 @@ class PNorm(GroupNode):
 
         grads.add(0, write)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d s^(1/p) = s^(1/p - 1) ds / p, where ds is the sum of p |x|^(p-1) sign(x) dx."""
-        xp = run.xp
+        xp = context.xp
         p = self.settings["p"]
         x = self._groups(inputs[0])
         dx = self._groups(tangents[0])
@@ -124,11 +124,11 @@ class Maxout(GroupNode):
 
     backward_reads = ((0,),)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         self._groups(x).max(axis=0, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        xp = run.xp
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = context.xp
         groups = self._groups(inputs[0])
 
         def write(out: Any) -> None:
@@ -137,10 +137,10 @@ class Maxout(GroupNode):
 
         grads.add(0, write)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x = self._groups(inputs[0])
         dx = self._groups(tangents[0])
-        return run.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]
+        return context.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("ReduceMax", self.groups_in_onnx(graph, *inputs), axes=[2], keepdims=0)

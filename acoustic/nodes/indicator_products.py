@@ -13,9 +13,9 @@ from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
 
-def take_columns(run: PassContext, a: Any, numbers: np.ndarray, out: Any) -> None:
+def take_columns(context: PassContext, a: Any, numbers: np.ndarray, out: Any) -> None:
     """Fill out (m, n) with the columns of a (m, k) that numbers (n,) names, and zeros for -1."""
-    xp = run.xp
+    xp = context.xp
     if xp is np:
         np.take(a.T, numbers, axis=0, out=out.T, mode="clip")  # the default mode copies
     else:
@@ -25,26 +25,28 @@ def take_columns(run: PassContext, a: Any, numbers: np.ndarray, out: Any) -> Non
         out[:, xp.asarray(missing)] = 0
 
 
-def multiply_indicators(run: PassContext, a: Any, x: Indicators, out: Any) -> None:
+def multiply_indicators(context: PassContext, a: Any, x: Indicators, out: Any) -> None:
     """Compute out (m, N) = a x, where a is (m, rows of x)."""
     for block, numbers in enumerate(_rows_named(x)):
         if not block:
-            take_columns(run, a, numbers, out)
+            take_columns(context, a, numbers, out)
         else:
-            block_product = run.backend.empty(*out.shape)
-            take_columns(run, a, numbers, block_product)
-            run.xp.add(out, block_product, out=out)
+            block_product = context.backend.empty(*out.shape)
+            take_columns(context, a, numbers, block_product)
+            context.xp.add(out, block_product, out=out)
 
 
-def add_product_with_indicators(run: PassContext, grads: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
+def add_product_with_indicators(context: PassContext, grads: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
     """Add grad x' to the gradient of operand `k`; grad is (m, N)."""
     if not grads.needs(k):
         return
     numbers = _rows_named(x)
-    add_to_columns(run, grads, k, numbers.reshape(-1), [grad] * len(numbers))
+    add_to_columns(context, grads, k, numbers.reshape(-1), [grad] * len(numbers))
 
 
-def add_to_columns(run: PassContext, grads: GradientTargets, k: int, numbers: np.ndarray, gradients: list[Any]) -> None:
+def add_to_columns(
+    context: PassContext, grads: GradientTargets, k: int, numbers: np.ndarray, gradients: list[Any]
+) -> None:
     """Add the columns of some matrices, one after another, to the columns `numbers` of the gradient of operand `k`."""
     columns, positions = np.unique(numbers, return_inverse=True)
     positions = positions.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`
@@ -56,10 +58,10 @@ def add_to_columns(run: PassContext, grads: GradientTargets, k: int, numbers: np
         block.fill(0)
         done = 0
         for grad in gradients:
-            run.kernels.add_columns(grad, positions[done : done + grad.shape[1]] - (part.start or 0), block)
+            context.kernels.add_columns(grad, positions[done : done + grad.shape[1]] - (part.start or 0), block)
             done += grad.shape[1]
 
-    grads.add_columns(k, run.xp.asarray(columns), write)
+    grads.add_columns(k, context.xp.asarray(columns), write)
 
 
 def _rows_named(x: Indicators) -> np.ndarray:

@@ -27,13 +27,13 @@ class ChainCriterion(SupervisedCriterion):
     supervision_type = ChainSupervision
     supervised_by = "chain=[denominator=FILE, numerators=FILE]"
 
-    def sequences(self, run: PassContext, prediction: Any) -> "LatticeFree":
+    def sequences(self, context: PassContext, prediction: Any) -> "LatticeFree":
         """Return the sequences of the minibatch with their graphs; raise ModelError if there are none."""
         from acoustic.kernels.lattice_free.objective import LatticeFree  # loads numba
 
-        placed = self.supervisions(run)
+        placed = self.supervisions(context)
         with self.located():
-            return LatticeFree(placed, self.utterances(run).num_slots, prediction.shape[0])
+            return LatticeFree(placed, self.utterances(context).num_slots, prediction.shape[0])
 
     @contextlib.contextmanager
     def located(self) -> Iterator[None]:
@@ -112,12 +112,12 @@ class LFMMI(ChainCriterion):
     def work_shape(self, y: Shape) -> Shape:
         return y
 
-    def forward(self, run: PassContext, y: Any, *, out: Any, work: Any = None) -> None:
-        team = run.backend.host_team
+    def forward(self, context: PassContext, y: Any, *, out: Any, work: Any = None) -> None:
+        team = context.backend.host_team
         settings = self.settings
-        outputs = run.backend.to_host(y)
-        gradient = work if work is None or run.xp is np else np.empty_like(outputs)
-        batch = self.sequences(run, y)
+        outputs = context.backend.to_host(y)
+        gradient = work if work is None or context.xp is np else np.empty_like(outputs)
+        batch = self.sequences(context, y)
         with self.located():
             terms = batch.compute(outputs, settings["leaky"], team, gradient)
         costs = batch.regularise(outputs, settings, terms.has_path, team, gradient)
@@ -126,18 +126,18 @@ class LFMMI(ChainCriterion):
         out[...] = np.where(lost, np.nan, costs).sum()
         self.warn(batch, terms.has_path | lost)
         if gradient is not work:
-            work[...] = run.xp.asarray(gradient)
+            work[...] = context.xp.asarray(gradient)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
-        grads.add(0, lambda out: run.kernels.scale(work, grad, out))
+        grads.add(0, lambda out: context.kernels.scale(work, grad, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         from acoustic.kernels.lattice_free.forward_mode import denominator_slope, numerator_slope
 
-        y, dy = (run.backend.to_host(matrix) for matrix in (*inputs, *tangents))
-        batch = self.sequences(run, y)
+        y, dy = (context.backend.to_host(matrix) for matrix in (*inputs, *tangents))
+        batch = self.sequences(context, y)
         settings = self.settings
         total = 0.0
         for k, placed in enumerate(batch.placed):
@@ -149,7 +149,7 @@ class LFMMI(ChainCriterion):
                 excess = dual[0] - dual[0].clip(-settings["limit"], settings["limit"])
                 total += denominator_slope(batch.graph, *dual, settings["leaky"])[1] - slope
                 total += ((settings["l2"] * dual[0] + settings["penalty"] * excess) * dual[1]).sum()
-        return run.xp.asarray([[total]])
+        return context.xp.asarray([[total]])
 
 
 @register_node("LFMMICrossEntropy")
@@ -185,31 +185,31 @@ class LFMMICrossEntropy(ChainCriterion, CriterionNode):
     def work_shape(self, y: Shape, z: Shape) -> Shape:
         return z
 
-    def forward(self, run: PassContext, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
-        outputs = run.backend.to_host(y)
-        second = run.backend.to_host(z)
-        gradient = work if work is None or run.xp is np else np.empty_like(second)
-        batch = self.sequences(run, y)
+    def forward(self, context: PassContext, y: Any, z: Any, *, out: Any, work: Any = None) -> None:
+        outputs = context.backend.to_host(y)
+        second = context.backend.to_host(z)
+        gradient = work if work is None or context.xp is np else np.empty_like(second)
+        batch = self.sequences(context, y)
         with self.located():
-            costs, has_path = batch.cross_entropy(outputs, second, run.backend.host_team, gradient)
+            costs, has_path = batch.cross_entropy(outputs, second, context.backend.host_team, gradient)
         out[...] = costs.sum()
         self.warn(batch, has_path)
         if gradient is not work:
-            work[...] = run.xp.asarray(gradient)
+            work[...] = context.xp.asarray(gradient)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
         if grads.needs(0) and grads.take_fresh(0):
             grads.targets[0].fill(0)  # the posteriors are constants
-        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
+        grads.add(1, lambda out: context.kernels.scale(work, grad, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        y, z, dz = (run.backend.to_host(matrix) for matrix in (*inputs, tangents[1]))
-        batch = self.sequences(run, y)
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        y, z, dz = (context.backend.to_host(matrix) for matrix in (*inputs, tangents[1]))
+        batch = self.sequences(context, y)
         posteriors = np.zeros_like(y)
-        has_path = batch.numerators(y, run.backend.host_team, posteriors.T) > -np.inf
+        has_path = batch.numerators(y, context.backend.host_team, posteriors.T) > -np.inf
         columns = batch.columns_of(has_path)
         weight = np.exp(z[:, columns] - z[:, columns].max(axis=0))
         mean = (weight * dz[:, columns]).sum(axis=0) / weight.sum(axis=0)
-        return run.xp.asarray([[(posteriors[:, columns] * (dz[:, columns] - mean)).sum()]])
+        return context.xp.asarray([[(posteriors[:, columns] * (dz[:, columns] - mean)).sum()]])

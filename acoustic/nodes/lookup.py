@@ -37,23 +37,23 @@ class LookupTable(Node):
             raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
         return Shape(x.rows // e.cols * e.rows, x.cols)
 
-    def forward(self, run: PassContext, e: Any, x: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, e: Any, x: Any, *, out: Any) -> None:
         if isinstance(x, Indicators) and x.size == e.shape[1]:
-            take_columns(run, e, x.numbers.T.reshape(-1), unstacked(out, e.shape[0]))
+            take_columns(context, e, x.numbers.T.reshape(-1), unstacked(out, e.shape[0]))
         else:
-            run.matmul(e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
+            context.matmul(e, unstacked(context.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         e, x = inputs
         if grads.needs(1):
             out_rows = e.shape[1]
-            grads.add(1, lambda out: run.matmul(e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
+            grads.add(1, lambda out: context.matmul(e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
         if grads.needs(0):
             rows, words = grads.targets[0].shape
             if isinstance(x, Indicators) and x.size == words:
-                add_to_columns(run, grads, 0, x.numbers.T.reshape(-1), [unstacked(grad, rows)])
+                add_to_columns(context, grads, 0, x.numbers.T.reshape(-1), [unstacked(grad, rows)])
             else:
-                grads.add_product(0, unstacked(grad, rows), unstacked(run.backend.asarray(x), words).T)
+                grads.add_product(0, unstacked(grad, rows), unstacked(context.backend.asarray(x), words).T)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         e, x = inputs
@@ -62,12 +62,12 @@ class LookupTable(Node):
         vectors = graph.add("MatMul", graph.reshape(x, [-1, words]), e)
         return graph.reshape(vectors, [-1, rows // words * dim])
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         e, x = inputs
         de, dx = tangents
         words = e.shape[1]
         blocks = range(0, x.shape[0], words)
-        return run.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])
+        return context.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])
 
 
 def unstacked(matrix: Any, rows: int) -> Any:

@@ -60,12 +60,12 @@ class GMMLogLikelihood(Node):
         largest = x.max(axis=0, keepdims=True)
         return largest + xp.log(xp.exp(x - largest).sum(axis=0, keepdims=True))
 
-    def forward(self, run: PassContext, prior: Any, means: Any, log_std: Any, x: Any, *, out: Any) -> None:
-        terms, _, _ = self._terms(run.xp, prior, means, log_std, x)
-        run.xp.copyto(out, self._log_sum(run.xp, terms))
+    def forward(self, context: PassContext, prior: Any, means: Any, log_std: Any, x: Any, *, out: Any) -> None:
+        terms, _, _ = self._terms(context.xp, prior, means, log_std, x)
+        context.xp.copyto(out, self._log_sum(context.xp, terms))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        xp = run.xp
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        xp = context.xp
         prior, means, log_std, x = inputs
         terms, difference, distance = self._terms(xp, prior, means, log_std, x)
         share = xp.exp(terms - value) * grad  # G g_k
@@ -79,9 +79,9 @@ class GMMLogLikelihood(Node):
         if grads.needs(3):
             grads.add_matrix(3, -pull.sum(axis=1))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate ln of sum_k e_k N_k / sum_k e_k with e = exp prior, one component after another."""
-        xp = run.xp
+        xp = context.xp
         prior, means, log_std, x = inputs
         dprior, dmeans, dlog_std, dx = tangents
         d = x.shape[0]

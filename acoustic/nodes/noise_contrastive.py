@@ -7,10 +7,11 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import NoiseLabels
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, PassContext, register_node
+from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.class_criterion import softmax_slope
 from acoustic.nodes.criteria import scalar
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import NOISE_CONTRASTIVE, RANDOM
 from readers.errors import ModelError
 
 MODES = SOFTMAX, UNNORMALIZED, NONE = "softmax", "unnormalized", "none"
@@ -58,7 +59,7 @@ class NoiseContrastiveEstimation(Node):
     backward_reads = (None, (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3))
     options = (Option("evalMode", str, SOFTMAX, choices=MODES),)
     sums_frames = True
-    properties = frozenset({RANDOM})
+    properties = frozenset({NOISE_CONTRASTIVE, RANDOM})
 
     def infer_shape(self, labels: Shape, h: Shape, w: Shape, b: Shape) -> Shape:
         fits = labels.rows >= 4 and labels.rows % 2 == 0 and not w.has_frames and h.rows == w.rows
@@ -73,41 +74,41 @@ class NoiseContrastiveEstimation(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False  # frames share words' columns of W
 
-    def forward(self, run: PassContext, labels: Any, h: Any, w: Any, b: Any, *, out: Any) -> None:
-        mode = self._mode(run)
-        checked = self._labels(run, labels, w.shape[1])
+    def forward(self, context: PassContext, labels: Any, h: Any, w: Any, b: Any, *, out: Any) -> None:
+        mode = self._mode(context)
+        checked = self._labels(context, labels, w.shape[1])
         if mode == SOFTMAX:
             scores = (h.T @ w + b).T
-            run.kernels.cross_entropy_numbers(np.where(checked.real, checked.words[0], -1), scores, out, None)
+            context.kernels.cross_entropy_numbers(np.where(checked.real, checked.words[0], -1), scores, out, None)
         elif mode == UNNORMALIZED:
-            scores = run.kernels.noise_margins(checked.words_only(), h, w, b)
-            out[...] = -scores[0, run.xp.asarray(checked.real)].sum(dtype=np.float64)
+            scores = context.kernels.noise_margins(checked.words_only(), h, w, b)
+            out[...] = -scores[0, context.xp.asarray(checked.real)].sum(dtype=np.float64)
         else:
-            margins = run.kernels.noise_margins(checked, h, w, b)[:, run.xp.asarray(checked.real)]
-            loss = run.xp.logaddexp(0, -margins[0]).sum(dtype=np.float64)
-            out[...] = loss + run.xp.logaddexp(0, margins[1:]).sum(dtype=np.float64)
+            margins = context.kernels.noise_margins(checked, h, w, b)[:, context.xp.asarray(checked.real)]
+            loss = context.xp.logaddexp(0, -margins[0]).sum(dtype=np.float64)
+            out[...] = loss + context.xp.logaddexp(0, margins[1:]).sum(dtype=np.float64)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         _, h, w, b = inputs
-        labels = self._labels(run, inputs[0])
+        labels = self._labels(context, inputs[0])
         scale = float(grad.item())
-        kernels = run.kernels
-        errors = self._errors(run, labels, kernels.noise_margins(labels, h, w, b))
+        kernels = context.kernels
+        errors = self._errors(context, labels, kernels.noise_margins(labels, h, w, b))
         grads.add(1, lambda out: kernels.noise_hidden_gradient(labels, errors, w, scale, out))
         columns = np.unique(labels.words[:, labels.real])
         positions = np.where(labels.real, np.searchsorted(columns, labels.words), -1)
-        for k, factor in ((2, h), (3, run.xp.ones((1, h.shape[1]), h.dtype, order="F"))):
+        for k, factor in ((2, h), (3, context.xp.ones((1, h.shape[1]), h.dtype, order="F"))):
 
             def write(block: Any, part: slice, factor: Any = factor) -> None:
                 part_positions = np.where(positions < 0, -1, positions - (part.start or 0))
                 kernels.noise_weight_gradient(errors, factor, scale, part_positions, block)
 
-            grads.add_columns(k, run.xp.asarray(columns), write)
+            grads.add_columns(k, context.xp.asarray(columns), write)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Differentiate the scores of all words, and sum their errors times that."""
-        labels = self._labels(run, inputs[0])
-        xp = run.xp
+        labels = self._labels(context, inputs[0])
+        xp = context.xp
         _, h, w, b = inputs
         _, dh, dw, db = tangents
         scores = w.T @ h + b.T
@@ -116,31 +117,31 @@ class NoiseContrastiveEstimation(Node):
         real = xp.asarray(labels.real)
         words = xp.asarray(labels.words)
         is_label = (xp.arange(w.shape[1])[:, None] == words[0]) & real
-        mode = self._mode(run)
+        mode = self._mode(context)
         if mode == SOFTMAX:
             return scalar(softmax_slope(xp, scores, moves, is_label, real))
         if mode == UNNORMALIZED:
             return scalar(-(moves * is_label).sum())
         margins = scores[words, frames] - xp.asarray(labels.costs, dtype=scores.dtype)
-        return scalar((self._errors(run, labels, margins) * moves[words, frames]).sum())
+        return scalar((self._errors(context, labels, margins) * moves[words, frames]).sum())
 
-    def _mode(self, run: PassContext) -> str:
-        return NONE if run.training else self.settings["evalMode"]
+    def _mode(self, context: PassContext) -> str:
+        return NONE if context.training else self.settings["evalMode"]
 
-    def _errors(self, run: PassContext, labels: NoiseLabels, margins: Any) -> Any:
+    def _errors(self, context: PassContext, labels: NoiseLabels, margins: Any) -> Any:
         """Return the derivatives (K + 1, T) with respect to the scores: p(w) - 1, then p(v); 0 in gaps."""
-        xp = run.xp
-        real = run.xp.asarray(labels.real)
+        xp = context.xp
+        real = context.xp.asarray(labels.real)
         errors = (xp.tanh(margins / 2) + 1) / 2
         errors[0] -= 1
         return xp.where(real, errors, 0).astype(margins.dtype)
 
-    def _labels(self, run: PassContext, labels: Any, num_words: int = 0) -> NoiseLabels:
+    def _labels(self, context: PassContext, labels: Any, num_words: int = 0) -> NoiseLabels:
         """Return the labels on the host; check them if the number of words is given."""
-        rows = run.backend.to_host(labels)
+        rows = context.backend.to_host(labels)
         real = np.ones(rows.shape[1], bool)
-        if run.sequences is not None and run.sequences.gaps is not None:
-            real = ~run.sequences.gaps[run.first_column : run.first_column + rows.shape[1]]
+        if context.sequences is not None and context.sequences.gaps is not None:
+            real = ~context.sequences.gaps[context.first_column : context.first_column + rows.shape[1]]
         logs = -rows[1::2].astype(np.float64)
         logs[0] *= -1
         if num_words:

@@ -30,13 +30,13 @@ class MatrixL1Reg(NormNode):
     backward_reads = ((0,),)
     sums_frames = True
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.absolute(x).sum(keepdims=True, out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.absolute(x).sum(keepdims=True, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(run.xp.sign(inputs[0]), grad, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(context.xp.sign(inputs[0]), grad, out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x = inputs[0]
         dx = tangents[0]
         return (dx[x > 0].sum() - dx[x < 0].sum()).reshape(1, 1)
@@ -58,15 +58,15 @@ class MatrixL2Reg(NormNode):
     def splits_frames(self, x: Shape) -> bool:
         return False  # the root is of the sum over all columns
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.sqrt(run.xp.square(x).sum(keepdims=True), out=out)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.sqrt(context.xp.square(x).sum(keepdims=True), out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        scale = grad / run.xp.where(value == 0, 1, value)  # X is 0 where v is
-        grads.add(0, lambda out: run.xp.multiply(inputs[0], scale, out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        scale = grad / context.xp.where(value == 0, 1, value)  # X is 0 where v is
+        grads.add(0, lambda out: context.xp.multiply(inputs[0], scale, out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d sqrt(s) = ds / (2 sqrt(s)), where s is the sum of x^2 and ds twice the sum of x dx."""
         s = (inputs[0] ** 2).sum()
         ds = 2 * (inputs[0] * tangents[0]).sum()
-        return (ds / (2 * run.xp.sqrt(s)) if s > 0 else 0 * s).reshape(1, 1)
+        return (ds / (2 * context.xp.sqrt(s)) if s > 0 else 0 * s).reshape(1, 1)

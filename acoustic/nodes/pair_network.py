@@ -1,8 +1,9 @@
 """PairNetwork: the connection through which one network reads values of another (CNTK book 2.7.1)."""
 
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import SOCKET, Node, register_node
+from acoustic.nodes.base import Node, register_node
 from acoustic.nodes.option import Option
+from acoustic.nodes.properties import SOCKET
 
 FIRST, LAST, ALL = "first", "last", "all"
 

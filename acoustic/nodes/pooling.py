@@ -65,24 +65,24 @@ class MaxPooling(Pooling):
     def work_shape(self, m: Shape) -> Shape:
         return Shape(self.windows.count * self.windows.image.channels, m.cols)
 
-    def forward(self, run: PassContext, m: Any, *, out: Any, work: Any = None) -> None:
-        run.kernels.max_pool(self.windows, m, out, run.backend.empty(*out.shape) if work is None else work)
+    def forward(self, context: PassContext, m: Any, *, out: Any, work: Any = None) -> None:
+        context.kernels.max_pool(self.windows, m, out, context.backend.empty(*out.shape) if work is None else work)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
-        grads.add(0, lambda out: run.kernels.max_pool_gradient(self.windows, grad, work, out))
+        grads.add(0, lambda out: context.kernels.max_pool_gradient(self.windows, grad, work, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x = inputs[0]
         step = tangents[0]
         out, winner = (
-            run.backend.empty(self.windows.count * self.windows.image.channels, x.shape[1]) for _ in range(2)
+            context.backend.empty(self.windows.count * self.windows.image.channels, x.shape[1]) for _ in range(2)
         )
-        run.kernels.max_pool(self.windows, x, out, winner)
-        index = run.kernels.rows_per_channel(self.windows)
-        rows = index[winner.astype(int), run.xp.arange(len(index.T))[:, None]]
-        return run.xp.asfortranarray(step[rows, run.xp.arange(x.shape[1])])
+        context.kernels.max_pool(self.windows, x, out, winner)
+        index = context.kernels.rows_per_channel(self.windows)
+        rows = index[winner.astype(int), context.xp.arange(len(index.T))[:, None]]
+        return context.xp.asfortranarray(step[rows, context.xp.arange(x.shape[1])])
 
 
 @register_node("AveragePooling")
@@ -108,13 +108,13 @@ class AveragePooling(Pooling):
     onnx_operator = "AveragePool"
     backward_reads = ((),)
 
-    def forward(self, run: PassContext, m: Any, *, out: Any) -> None:
-        run.kernels.average_pool(self.windows, m, out)
+    def forward(self, context: PassContext, m: Any, *, out: Any) -> None:
+        context.kernels.average_pool(self.windows, m, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.kernels.average_pool_gradient(self.windows, grad, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.kernels.average_pool_gradient(self.windows, grad, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        out = run.backend.empty(self.windows.count * self.windows.image.channels, inputs[0].shape[1])
-        run.kernels.average_pool(self.windows, tangents[0], out)
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        out = context.backend.empty(self.windows.count * self.windows.image.channels, inputs[0].shape[1])
+        context.kernels.average_pool(self.windows, tangents[0], out)
         return out

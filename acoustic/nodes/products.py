@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.indicator_products import add_product_with_indicators, multiply_indicators
+from acoustic.nodes.properties import PRODUCT, SCALED
 from readers.minibatches.indicators import Indicators
 
 
@@ -27,6 +28,7 @@ class Times(Node):
     CNTK book, eq. 2.66 to 2.68.
     """
 
+    properties = frozenset({PRODUCT})
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
 
@@ -41,22 +43,22 @@ class Times(Node):
             raise self.shape_error((a, b), "columns of A = rows of B")
         return Shape(a.rows, b.cols)
 
-    def forward(self, run: PassContext, a: Any, b: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, a: Any, b: Any, *, out: Any) -> None:
         if isinstance(b, Indicators):
-            multiply_indicators(run, a, b, out)
+            multiply_indicators(context, a, b, out)
         else:
-            run.matmul(a, b, out)  # out stays column-major; a @ b would not
+            context.matmul(a, b, out)  # out stays column-major; a @ b would not
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         a, b = inputs
         if grads.needs(1):
             grads.add_product(1, a.T, grad)
         if isinstance(b, Indicators):
-            add_product_with_indicators(run, grads, 0, grad, b)
+            add_product_with_indicators(context, grads, 0, grad, b)
         elif grads.needs(0):
             grads.add_product(0, grad, b.T)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] @ inputs[1] + inputs[0] @ tangents[1]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -95,17 +97,17 @@ class TransposeTimes(Node):
             raise self.shape_error((a, b), "a fixed number of columns in A: they become rows")
         return Shape(a.cols, b.cols)
 
-    def forward(self, run: PassContext, a: Any, b: Any, *, out: Any) -> None:
-        run.matmul(a.T, b, out)
+    def forward(self, context: PassContext, a: Any, b: Any, *, out: Any) -> None:
+        context.matmul(a.T, b, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         a, b = inputs
         if grads.needs(1):
             grads.add_product(1, a, grad)
         if grads.needs(0):
             grads.add_product(0, b, grad.T)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0].T @ inputs[1] + inputs[0].T @ tangents[1]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -143,17 +145,17 @@ class KhatriRaoProduct(Node):
         """Reshape a value to (Y.rows, X.rows, cols); rows of Y vary fastest."""
         return v.reshape((v.shape[0] // x_rows, x_rows, v.shape[1]), order="F")
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        run.xp.multiply(y[:, None, :], x[None, :, :], out=self._cube(out, x.shape[0]))
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        context.xp.multiply(y[:, None, :], x[None, :, :], out=self._cube(out, x.shape[0]))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         x, y = inputs
         rows = grad.shape[0] // y.shape[0] if x is None else x.shape[0]
         cube = self._cube(grad, rows)
-        grads.add(0, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,nt->mt", cube, y)))
-        grads.add(1, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,mt->nt", cube, x)))
+        grads.add(0, lambda out: context.xp.copyto(out, context.xp.einsum("nmt,nt->mt", cube, y)))
+        grads.add(1, lambda out: context.xp.copyto(out, context.xp.einsum("nmt,mt->nt", cube, x)))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x, y = inputs
         dx, dy = tangents
         cube = dx[:, None, :] * y[None, :, :] + x[:, None, :] * dy[None, :, :]
@@ -176,6 +178,7 @@ class Scale(Node):
     CNTK book, eq. 2.59 to 2.61.
     """
 
+    properties = frozenset({SCALED})
     operand_names = ("s", "Y")
     backward_reads = ((1,), (0,))
 
@@ -184,15 +187,15 @@ class Scale(Node):
             raise self.shape_error((s, y), "s to be 1x1")
         return y
 
-    def forward(self, run: PassContext, s: Any, y: Any, *, out: Any) -> None:
-        run.xp.multiply(s, y, out=out)
+    def forward(self, context: PassContext, s: Any, y: Any, *, out: Any) -> None:
+        context.xp.multiply(s, y, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         s, y = inputs
         grads.add(0, lambda out: (grad * y).sum(keepdims=True, out=out))
-        grads.add(1, lambda out: run.xp.multiply(s, grad, out=out))
+        grads.add(1, lambda out: context.xp.multiply(s, grad, out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[1] + inputs[0] * tangents[1]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

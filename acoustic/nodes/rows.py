@@ -54,11 +54,11 @@ class Reshape(LinearNode):
     def splits_frames(self, x: Shape) -> bool:
         return x.cols is None and x.rows == self.settings["numRows"]
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.copyto(out, x.reshape(out.shape, order="F"))
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.copyto(out, x.reshape(out.shape, order="F"))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.copyto(out, grad.reshape(out.shape, order="F")))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.copyto(out, grad.reshape(out.shape, order="F")))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.reshape(*inputs, (-1, self.settings["numRows"]))
@@ -97,10 +97,10 @@ class RowSlice(LinearNode):
             raise self.shape_error((x,), f"rows in it, counted from 0, for {range_text}")
         return Shape(self.settings["numRows"], x.cols)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.copyto(out, x[self._rows()])
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.copyto(out, x[self._rows()])
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         def write(out: Any) -> None:
             out.fill(0)
             out[self._rows()] = grad
@@ -137,10 +137,10 @@ class RowStack(LinearNode):
             raise self.shape_error(shapes, "equal numbers of columns")
         return Shape(sum(shape.rows for shape in shapes), shapes[0].cols)
 
-    def forward(self, run: PassContext, *operands: Any, out: Any) -> None:
-        run.xp.concatenate(operands, axis=0, out=out)
+    def forward(self, context: PassContext, *operands: Any, out: Any) -> None:
+        context.xp.concatenate(operands, axis=0, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         start = 0
         for k, rows in enumerate(grads.rows):
             grads.add_matrix(k, grad[start : start + rows])
@@ -178,10 +178,10 @@ class RowRepeat(LinearNode):
         count = self.settings["numRepeats"]
         return v.reshape((v.shape[0] // count, count, v.shape[1]), order="F")
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.copyto(self._cube(out), x[:, None, :])
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.copyto(self._cube(out), x[:, None, :])
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add(0, lambda out: self._cube(grad).sum(axis=1, out=out))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -208,11 +208,11 @@ class Transpose(LinearNode):
             raise self.shape_error((x,), "a fixed number of columns: they become rows")
         return Shape(x.cols, x.rows)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        run.xp.copyto(out, x.T)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        context.xp.copyto(out, x.T)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.copyto(out, grad.T))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.copyto(out, grad.T))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("Transpose", *inputs, perm=(1, 0))

@@ -95,18 +95,18 @@ class SupervisedCriterion(Node):
     def _block(self) -> str:
         return f"{self.supervised_by} in the reader"
 
-    def utterances(self, run: PassContext) -> Sequences:
+    def utterances(self, context: PassContext) -> Sequences:
         """Return the sequences of a minibatch; raise ModelError for independent frames."""
-        if run.sequences is None:
+        if context.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole utterances, with {self._block}")
-        return run.sequences
+        return context.sequences
 
-    def supervisions(self, run: PassContext) -> list[PlacedSupervision]:
+    def supervisions(self, context: PassContext) -> list[PlacedSupervision]:
         """Return the supervisions of a minibatch that are of the right type.
 
         Raises ModelError if there are none, or one does not fit the layout.
         """
-        layout = self.utterances(run).layout
+        layout = self.utterances(context).layout
         supervisions = [
             placed for placed in layout.supervisions if isinstance(placed.supervision, self.supervision_type)
         ]
@@ -221,16 +221,16 @@ class SequenceWithSoftmax(SupervisedCriterion):
         )
 
     def forward(
-        self, run: PassContext, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None
+        self, context: PassContext, labels: Any, prediction: Any, likelihood: Any, *, out: Any, work: Any = None
     ) -> None:
-        placed = self.supervisions(run)
+        placed = self.supervisions(context)
         weight = self.settings["hSmoothingWeight"]
-        stride = self.utterances(run).num_slots
-        team = run.backend.host_team
-        scores = run.backend.to_host(likelihood).T
+        stride = self.utterances(context).num_slots
+        team = context.backend.host_team
+        scores = context.backend.to_host(likelihood).T
         firsts = [sequence.step * stride + sequence.slot for sequence in placed]
-        frames = self._cross_entropy(run, _columns(placed, firsts, stride), labels, prediction, work)
-        target = work if work is None or run.xp is np else run.backend.to_host(work)
+        frames = self._cross_entropy(context, _columns(placed, firsts, stride), labels, prediction, work)
+        target = work if work is None or context.xp is np else context.backend.to_host(work)
         values, dropped = np.zeros((2, len(placed)))
         workers = min(team.size, len(placed))
 
@@ -245,14 +245,16 @@ class SequenceWithSoftmax(SupervisedCriterion):
         for k in np.flatnonzero(dropped > [sequence.num_frames / 2 for sequence in placed]):
             self._warn(placed[k])
         if target is not work:
-            work[...] = run.xp.asarray(target)
+            work[...] = context.xp.asarray(target)
         out[...] = weight * values.sum() + (1 - weight) * frames
 
-    def _cross_entropy(self, run: PassContext, columns: np.ndarray, labels: Any, prediction: Any, work: Any) -> float:
+    def _cross_entropy(
+        self, context: PassContext, columns: np.ndarray, labels: Any, prediction: Any, work: Any
+    ) -> float:
         """Return the cross entropy of some columns; fill `work`, unless it is None, with 1 - H times its gradient."""
         weight = 1 - self.settings["hSmoothingWeight"]
-        xp = run.xp
-        backend = run.backend
+        xp = context.xp
+        backend = context.backend
         all_columns = len(columns) == prediction.shape[1]
         if work is not None and (weight == 0 or not all_columns):
             work.fill(0)
@@ -264,10 +266,12 @@ class SequenceWithSoftmax(SupervisedCriterion):
         out = backend.empty(1, 1)
         numbers = label_rows(labels)
         if numbers is not None:
-            run.kernels.cross_entropy_numbers(numbers if all_columns else numbers[columns], z, out, error)
+            context.kernels.cross_entropy_numbers(numbers if all_columns else numbers[columns], z, out, error)
         else:
             dense = backend.asarray(labels)
-            run.kernels.cross_entropy_softmax(dense if all_columns else backend.asarray(dense[:, which]), z, out, error)
+            context.kernels.cross_entropy_softmax(
+                dense if all_columns else backend.asarray(dense[:, which]), z, out, error
+            )
         if work is not None:
             xp.multiply(error, weight, out=error)
             if not all_columns:
@@ -340,26 +344,26 @@ class SequenceWithSoftmax(SupervisedCriterion):
         raise ModelError(f"{self.where}: lattice of {lattice.name}, {what} {index}: {detail}; expected {expected}")
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
-        grads.add(1, lambda out: run.kernels.scale(work, grad, out))
+        grads.add(1, lambda out: context.kernels.scale(work, grad, out))
         if grads.needs(2) and grads.take_fresh(2):
             grads.targets[2].fill(0)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Evaluate the plain recursion at complex numbers; dropped frames count here as others do."""
         labels, z, likelihood = inputs
         _, dz, dlikelihood = tangents
-        xp = run.xp
+        xp = context.xp
         weight = self.settings["hSmoothingWeight"]
-        stride = self.utterances(run).num_slots
+        stride = self.utterances(context).num_slots
         total = 0.0
-        for slot, step, num_frames, lattice in self.supervisions(run):
+        for slot, step, num_frames, lattice in self.supervisions(context):
             assert isinstance(lattice, LatticeSupervision)
             columns = (step + np.arange(num_frames)) * stride + slot
             arrays = LatticeArrays.of(lattice)
             moved = likelihood[:, columns] + 1j * STEP * dlikelihood[:, columns]
-            moved = run.backend.to_host(moved)
+            moved = context.backend.to_host(moved)
             values = plain_value(moved, arrays, lattice.num_nodes, self.scaling)
             total += weight * self._summed(lattice, arrays, moved.T, *values).imag / STEP
             x = z[:, columns]

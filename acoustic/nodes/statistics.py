@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext, register_node
 from acoustic.nodes.leaves import StoredNode
+from acoustic.nodes.properties import MEAN, NORMALISED
 
 VARIANCE_FLOOR = 1e-10
 
@@ -51,6 +52,8 @@ class Mean(StatisticNode):
     ----------
     CNTK book, eq. 2.154 and 2.155.
     """
+
+    properties = frozenset({MEAN})
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
         return tally["sum"] / tally["count"]
@@ -105,13 +108,15 @@ class PerDimMeanVarNormalization(NormalisationNode):
     CNTK book, eq. 2.161.
     """
 
-    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
-        run.kernels.normalise(x, mean, inv_std, out)
+    properties = frozenset({NORMALISED})
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
+    def forward(self, context: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+        context.kernels.normalise(x, mean, inv_std, out)
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.multiply(grad, inputs[2], out=out))
+
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -135,14 +140,14 @@ class PerDimMeanVarDeNormalization(NormalisationNode):
     CNTK book 4.1.4.32.
     """
 
-    def forward(self, run: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
-        run.xp.divide(x, inv_std, out=out)
-        run.xp.add(out, mean, out=out)
+    def forward(self, context: PassContext, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+        context.xp.divide(x, inv_std, out=out)
+        context.xp.add(out, mean, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.divide(grad, inputs[2], out=out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] / inputs[2]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.kernels.image_geometry import keep_image
 from acoustic.kernels.shape import Shape, broadcast_shape
 from acoustic.nodes.base import VALUE, LinearNode, Node, PassContext, register_node
+from acoustic.nodes.properties import DIFFERENCE, SUM
 from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
@@ -78,17 +79,18 @@ class Plus(SumNode):
     CNTK book, eq. 2.78 to 2.80.
     """
 
+    properties = frozenset({SUM})
     onnx_operator = "Add"
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
         if x.shape == y.shape:
-            run.kernels.add(x, y, out)
+            context.kernels.add(x, y, out)
         elif x.shape[0] == y.shape[0] and y.shape[1] == 1:
-            run.kernels.add_column(x, y, out)
+            context.kernels.add_column(x, y, out)
         else:
-            combine(run.xp.add, x, y, out)
+            combine(context.xp.add, x, y, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         grads.add_reduced(1, grad)
         grads.add_reduced(0, grad)
 
@@ -109,14 +111,15 @@ class Minus(SumNode):
     CNTK book, eq. 2.85 to 2.87.
     """
 
+    properties = frozenset({DIFFERENCE})
     onnx_operator = "Sub"
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        combine(run.xp.subtract, x, y, out)
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        combine(context.xp.subtract, x, y, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         if grads.needs(1):
-            grads.add_reduced(1, run.xp.negative(grad))
+            grads.add_reduced(1, context.xp.negative(grad))
         grads.add_reduced(0, grad)
 
 
@@ -135,23 +138,23 @@ class LogPlus(BroadcastNode):
 
     backward_reads = ((0, VALUE), (1, VALUE))
 
-    def forward(self, run: PassContext, x: Any, y: Any, *, out: Any) -> None:
-        combine(run.xp.logaddexp, x, y, out)
+    def forward(self, context: PassContext, x: Any, y: Any, *, out: Any) -> None:
+        combine(context.xp.logaddexp, x, y, out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
         for k, operand in enumerate(inputs):
             if grads.needs(k):
-                share = run.backend.empty(*grad.shape)
-                combine(run.xp.subtract, operand, value, share)
-                run.xp.exp(share, out=share)
-                grads.add_reduced(k, run.xp.multiply(share, grad, out=share))
+                share = context.backend.empty(*grad.shape)
+                combine(context.xp.subtract, operand, value, share)
+                context.xp.exp(share, out=share)
+                grads.add_reduced(k, context.xp.multiply(share, grad, out=share))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with the larger of x and y subtracted from both."""
-        x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
-        larger = run.xp.maximum(x, y)
-        x = run.xp.exp(x - larger)
-        y = run.xp.exp(y - larger)
+        x, y, dx, dy = broadcast_copies(context, (*inputs, *tangents))
+        larger = context.xp.maximum(x, y)
+        x = context.xp.exp(x - larger)
+        y = context.xp.exp(y - larger)
         return (x * dx + y * dy) / (x + y)
 
     def combine_in_onnx(self, graph: Any, x: str, y: str) -> str:
@@ -159,11 +162,11 @@ class LogPlus(BroadcastNode):
         return graph.add("Add", graph.add("Max", x, y), graph.add("Log", graph.add("Add", small, graph.constant(1.0))))
 
 
-def broadcast_copies(run: PassContext, matrices: Sequence[Any]) -> list[Any]:
+def broadcast_copies(context: PassContext, matrices: Sequence[Any]) -> list[Any]:
     """Return copies of the matrices, repeated to the largest number of rows and columns among them."""
     rows = max(matrix.shape[0] for matrix in matrices)
     cols = max(matrix.shape[1] for matrix in matrices)
-    return [run.xp.tile(matrix, (rows // matrix.shape[0], cols // matrix.shape[1])) for matrix in matrices]
+    return [context.xp.tile(matrix, (rows // matrix.shape[0], cols // matrix.shape[1])) for matrix in matrices]
 
 
 @register_node("SumElements")
@@ -184,11 +187,11 @@ class SumElements(LinearNode):
     def infer_shape(self, x: Shape) -> Shape:
         return Shape(1, 1)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         x.sum(keepdims=True, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.copyto(out, grad))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.copyto(out, grad))
 
 
 @register_node("SumColumnElements")
@@ -208,11 +211,11 @@ class SumColumnElements(LinearNode):
     def infer_shape(self, x: Shape) -> Shape:
         return Shape(1, x.cols)
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         x.sum(axis=0, keepdims=True, out=out)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        grads.add(0, lambda out: run.xp.copyto(out, grad))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        grads.add(0, lambda out: context.xp.copyto(out, grad))
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.add("ReduceSum", *inputs, graph.constant([1]), keepdims=1)

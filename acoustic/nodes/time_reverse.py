@@ -38,11 +38,11 @@ class TimeReverse(LinearNode):
     def splits_frames(self, x: Shape) -> bool:
         return False
 
-    def _columns(self, run: PassContext) -> Any:
+    def _columns(self, context: PassContext) -> Any:
         """Return the source column of every column, (N,) int."""
-        if run.sequences is None:
+        if context.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences")
-        columns = run.sequences.reversal()
+        columns = context.sequences.reversal()
         if columns is None:
             raise ModelError(
                 f"{self.where}: a minibatch with a part of a sequence; expected whole sequences (HTKMLFReader: "
@@ -50,14 +50,14 @@ class TimeReverse(LinearNode):
             )
         return columns
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        out.T[...] = x.T[self._columns(run)]
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        out.T[...] = x.T[self._columns(context)]
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         return graph.rows(inputs[0], -1, None, -1)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        columns = self._columns(run)
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        columns = self._columns(context)
 
         def write(out: Any) -> None:
             out.T[...] = grad.T[columns]

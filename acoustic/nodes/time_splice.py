@@ -73,30 +73,30 @@ class TimeSplice(Node):
     def splits_frames(self, x: Shape) -> bool:
         return False
 
-    def _sequences(self, run: PassContext) -> Sequences:
-        if run.sequences is None:
+    def _sequences(self, context: PassContext) -> Sequences:
+        if context.sequences is None:
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
-        return run.sequences
+        return context.sequences
 
-    def forward(self, run: PassContext, x: Any, *, out: Any) -> None:
-        sequences = self._sequences(run)
+    def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
+        sequences = self._sequences(context)
         past = int(self.reach[0])
         before = sequences.held(self.name, x.shape[0], past, x)
-        run.kernels.splice(x, before, sequences.sources(self.offsets), out)
+        context.kernels.splice(x, before, sequences.sources(self.offsets), out)
         if not sequences.whole:
             sequences.hold(self.name, past, before, x)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        sources = self._sequences(run).sources(self.offsets)
-        grads.add(0, lambda out: run.kernels.splice_gradient(grad, sources, out))
+    def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
+        sources = self._sequences(context).sources(self.offsets)
+        grads.add(0, lambda out: context.kernels.splice_gradient(grad, sources, out))
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Stack the directions; the held values do not move."""
         (moved,) = tangents
-        sequences = self._sequences(run)
+        sequences = self._sequences(context)
         before = sequences.held("", moved.shape[0], int(self.reach[0]), moved)
-        out = run.backend.empty(len(self.offsets) * moved.shape[0], moved.shape[1])
-        run.kernels.splice(moved, before, sequences.sources(self.offsets), out)
+        out = context.backend.empty(len(self.offsets) * moved.shape[0], moved.shape[1])
+        context.kernels.splice(moved, before, sequences.sources(self.offsets), out)
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:

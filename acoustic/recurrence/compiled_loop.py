@@ -14,7 +14,7 @@ from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, Product, plan_loop
+from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM, Factor
 from acoustic.recurrence.work_split import WorkSplit
 from acoustic.runtime.engine_options import EngineOptions
@@ -45,7 +45,7 @@ class CompiledLoop:
 
     @property
     def frame_products(self) -> tuple[int, ...]:
-        """See Node. Columns are included: their gradient is the product of the threads' sums and ones."""
+        """See Traits. Columns are included: their gradient is the product of the threads' sums and ones."""
         framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
         return tuple(self._parameters - framed)
 
@@ -112,9 +112,8 @@ class BoundLoop:
         self.outside = compiled.outside
         self.delays = compiled.delays
         self.values, self.gradients = compiled.matrices(num_columns, training)
-        products = [step for segment in self.plan.segments for step in segment if isinstance(step, Product)]
         loop = self.plan.loop
-        size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in products)
+        size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in self.plan.inside)
         # One thread if the products take no longer than waking another one.
         self.count = team.size if num_columns * size >= SHARE_FROM else 1
         self.split = compiled.split_for(num_columns // num_slots, num_slots, self.count)
@@ -153,7 +152,7 @@ class BoundLoop:
             fill = emitter.apart()
             step = emitter.apart()
             for factor, _, matrix in often[number :: self.count]:
-                factor.copy(matrix, fill)
+                factor.copy(matrix, fill.of(factor))
             self._begin(inputs, number, fill, resolve)
             if number < len(self.split.parts):
                 arrays = self._constants, self._defaults, self._usable, self.split.before
@@ -244,7 +243,8 @@ class BoundLoop:
                 part = steps.of(self.split.parts[number])
                 part.all_steps_back(received, self.gradients, self.values, self._constants, self._usable)
             # A parameter changes as soon as its gradient is complete: all threads must have read it.
-            operand_jobs, parameter_jobs = self._products_outside(inputs, self.split.sums, grads.through(None))
+            grads.begin(None)
+            operand_jobs, parameter_jobs = self._products_outside(inputs, self.split.sums, grads)
             for job in operand_jobs:
                 _multiply_columns(outside, job, share_of(number, self.count, job[2].shape[1]))
             for k, jobs in parameter_jobs.items():
@@ -262,7 +262,7 @@ class BoundLoop:
     def _hand_out(self, grads: GradientTargets, kernels: Any, resolve: Resolve) -> None:
         """Hand out factors and the gradients of operands with frames."""
         self._hand_out_factors(kernels, resolve()[0], grads)
-        grads = grads.through(kernels)
+        grads.begin(kernels)
         multiplied = {product.operand[1] for product in self.plan.products if not product.operand[0]}
         for at in self.plan.framed:
             if grads.needs(at):

@@ -13,9 +13,10 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RANDOM, Node, PassContext
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
+from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_plan import LoopNodes
@@ -123,11 +124,6 @@ class Loop(Node):
                 "one by one"
             )
 
-    @property
-    def frame_products(self) -> tuple[int, ...]:
-        """The operands whose gradients are products over all frames, which the threads of the compiled loop divide."""
-        return () if self.compiled is None else self.compiled.frame_products
-
     def sole_products(self, of_member: Callable[[Node], Mapping[int, int]]) -> dict[int, int]:
         """The numbers that a function gives for operands of members, by operand of the loop that has no other use."""
         uses = Counter(at for member in self.members for in_loop, at in member.operands if not in_loop)
@@ -167,16 +163,16 @@ class Loop(Node):
 
     # ---- forward
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
-        sequences = self.sequences(run)
+    def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
+        sequences = self.sequences(context)
         self._received.clear()
-        self._allocate(run, sequences)
+        self._allocate(context, sequences)
         bound = self._bound_forward(inputs, sequences)
-        readers = self._readers(run, sequences)
+        readers = self._readers(context, sequences)
         for t in self._time(sequences):
             for reader in readers:
                 reader.read(t)
-            now = self._run_of(run, t, sequences)
+            now = self._context_of(context, t, sequences)
             for forward, operands, buffers in bound.steps[t]:
                 forward(now, *operands, **buffers)
         for reader in readers:
@@ -186,33 +182,33 @@ class Loop(Node):
         """The value of a member at all steps."""
         return self.members[position].value if self.compiled is None else self.compiled.value(position)
 
-    def _readers(self, run: PassContext, sequences: Sequences) -> list[DelayReader]:
-        return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
+    def _readers(self, context: PassContext, sequences: Sequences) -> list[DelayReader]:
+        return [DelayReader(self.members[member.operands[0][1]], member, sequences, context) for member in self.delays]
 
-    def sequences(self, run: PassContext) -> Sequences:
+    def sequences(self, context: PassContext) -> Sequences:
         """The sequences of a pass. Raises ModelError without them."""
         delay = self.delays[0].node
         assert isinstance(delay, DelayNode)
-        return delay.sequences(run)
+        return delay.sequences(context)
 
     def _time(self, sequences: Sequences) -> range:
         steps = range(sequences.num_steps)
         return steps if self.delays[0].node.delay > 0 else steps[::-1]
 
-    def _run_of(self, run: PassContext, t: int, sequences: Sequences) -> PassContext:
-        return replace(run, first_column=t * sequences.num_slots) if self._is_random and t else run
+    def _context_of(self, context: PassContext, t: int, sequences: Sequences) -> PassContext:
+        return replace(context, first_column=t * sequences.num_slots) if self._is_random and t else context
 
-    def _allocate(self, run: PassContext, sequences: Sequences) -> None:
+    def _allocate(self, context: PassContext, sequences: Sequences) -> None:
         """Allocate the matrices when the number of columns changes."""
         columns = sequences.num_steps * sequences.num_slots
         for member in self.members:
             if member.value is None or member.value.shape[1] != columns:
-                member.value = run.backend.empty(member.shape.rows, columns)
+                member.value = context.backend.empty(member.shape.rows, columns)
                 member.gradient = None
                 if member.work_shape is not None:
-                    member.work = run.backend.empty(member.work_shape.rows, columns)
-            if run.training and member.gradient is None:
-                member.gradient = run.backend.empty(member.shape.rows, columns)
+                    member.work = context.backend.empty(member.work_shape.rows, columns)
+            if context.training and member.gradient is None:
+                member.gradient = context.backend.empty(member.shape.rows, columns)
 
     def _operands(self, member: Member, inputs: Sequence[Any], columns: slice | None) -> list[Any]:
         """The operands of all steps, or of the columns of one step."""
@@ -245,23 +241,25 @@ class Loop(Node):
         member_gradient[...] = gradient
         self._received.add(position)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
-        sequences = self.sequences(run)
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
+        sequences = self.sequences(context)
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
         bound = self._bound_backward(inputs, sequences, delayed, grads)
-        readers = self._readers(run, sequences)
+        readers = self._readers(context, sequences)
         for t in reversed(self._time(sequences)):
-            now = self._run_of(run, t, sequences)
+            now = self._context_of(context, t, sequences)
             for backward, gradient, operands, member_value, inner, work in bound.steps[t]:
-                inner.reset()
+                inner.begin(grads.kernels)
                 backward(now, gradient, operands, member_value, inner, **work)
                 inner.complete()
             for reader in readers:
                 reader.add_gradient(t)
         for member in self.computed:
-            self._backward_outside(run, member, inputs, grads)
+            self._backward_outside(context, member, inputs, grads)
         self._received.clear()
 
     def _bound_backward(
@@ -275,17 +273,15 @@ class Loop(Node):
             for columns in steps_of(sequences):
                 step = []
                 touched = delayed | received
+                # An operand that occurs twice has one gradient: the same object.
+                gradients = [member.gradient[:, columns] for member in self.members]
                 for member in reversed(self.computed):
-                    targets = [
-                        self.members[at].gradient[:, columns] if in_loop else None for in_loop, at in member.operands
-                    ]
-                    # An operand that occurs twice has one gradient: the same object.
-                    first = {at: k for k, (in_loop, at) in reversed(list(enumerate(member.operands))) if in_loop}
-                    targets = [targets[first[at]] if in_loop else None for in_loop, at in member.operands]
-                    if not first:
+                    inside = {at for in_loop, at in member.operands if in_loop}
+                    if not inside:
                         continue
+                    targets = [gradients[at] if in_loop else None for in_loop, at in member.operands]
                     fresh = [in_loop and at not in touched for in_loop, at in member.operands]
-                    touched |= first.keys()
+                    touched |= inside
                     rows = self._rows(member, grads)
                     inner = GradientTargets(
                         grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels
@@ -304,25 +300,21 @@ class Loop(Node):
         return [self.members[at].shape.rows if in_loop else grads.rows[at] for in_loop, at in member.operands]
 
     def _backward_outside(
-        self, run: PassContext, member: Member, inputs: Sequence[Any], grads: GradientTargets
+        self, context: PassContext, member: Member, inputs: Sequence[Any], grads: GradientTargets
     ) -> None:
         """Add a member's contribution to the gradients of operands outside, from all steps at once."""
         targets = [None if in_loop else grads.targets[at] for in_loop, at in member.operands]
         if all(target is None for target in targets):
             return
-        fresh = []
-        fresh_by_operand = {}
-        for (_, at), target in zip(member.operands, targets):
-            if target is not None and at not in fresh_by_operand:
-                fresh_by_operand[at] = grads.take_fresh(at)
-            fresh.append(fresh_by_operand.get(at, False) if target is not None else False)
+        fresh = [target is not None and grads.take_fresh(at) for (_, at), target in zip(member.operands, targets)]
+        outside = [(k, at) for k, (in_loop, at) in enumerate(member.operands) if not in_loop]
+        routes = {k: grads.routes[at] for k, at in outside if at in grads.routes}
         rows = self._rows(member, grads)
-        inner = GradientTargets(grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels)
-        for k, (in_loop, at) in enumerate(member.operands):
-            if not in_loop and at in grads.routes:
-                inner.routes[k] = grads.routes[at]
+        inner = GradientTargets(
+            grads.backend, targets, fresh, grads.scratch, rows=rows, kernels=grads.kernels, routes=routes
+        )
         operands = self._operands(member, inputs, None)
-        member.node.backward(run, member.gradient, operands, member.value, inner, **member.workspace())
+        member.node.backward(context, member.gradient, operands, member.value, inner, **member.workspace())
         inner.complete()
 
 
@@ -354,9 +346,11 @@ class LoopOutput(Node):
     def infer_shape(self, loop: Shape) -> Shape:
         return Shape(self.loop.members[self.position].shape.rows, loop.cols)
 
-    def forward(self, run: PassContext, loop: Any, *, out: Any) -> None:
+    def forward(self, context: PassContext, loop: Any, *, out: Any) -> None:
         out[...] = self.loop.value_of(self.position)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets) -> None:
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
         self.loop.receive(self.name, grad)
         grads.add(0, lambda out: out.fill(0))

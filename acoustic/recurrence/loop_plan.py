@@ -11,16 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from acoustic.kernels.shape import Shape
+from acoustic.nodes import properties
 from acoustic.nodes.base import Node
-from acoustic.nodes.element_products import DiagTimes, ElementTimes
-from acoustic.nodes.elementwise import Negate, RectifiedLinear, Sigmoid, Tanh
-from acoustic.nodes.products import Times
-from acoustic.nodes.sums import Minus, Plus
+from acoustic.nodes.properties import DIFFERENCE, ELEMENT_PRODUCT, NEGATIVE, PRODUCT, SUM
 from acoustic.recurrence.codes import COLUMN, COPY, NEGATE, RELU, SIGMOID, TANH, TIMES, TIMES_COLUMN
 
-ACTIVATIONS: dict[type[Node], int] = {Sigmoid: SIGMOID, Tanh: TANH, RectifiedLinear: RELU}
-SUMS = (Plus, Minus)
-ELEMENT_PRODUCTS = (ElementTimes, DiagTimes)
+ACTIVATIONS = {properties.SIGMOID: SIGMOID, properties.TANH: TANH, properties.RELU: RELU}
 Place = tuple[bool, int]  # whether an operand is in the loop, and its position there or among the operands outside
 
 
@@ -115,10 +111,14 @@ class Plan:
         return self.rows[at] if in_loop else self.framed[at]
 
     @property
+    def inside(self) -> list[Product]:
+        """The products of a step."""
+        return [step for segment in self.segments for step in segment if isinstance(step, Product)]
+
+    @property
     def products(self) -> list[Product]:
         """All of them."""
-        inner_products = [step for segment in self.segments for step in segment if isinstance(step, Product)]
-        return self.before + inner_products
+        return self.before + self.inside
 
 
 def plan_loop(loop: LoopNodes, visible: Collection[int]) -> Plan | None:
@@ -150,30 +150,30 @@ class _Planner:
     def is_known(self, position: int) -> bool:
         node = self.nodes[position]
         places = self.operands[position]
-        if type(node) is Times:
+        if node.has(PRODUCT):
             (in_loop, at), (second_in_loop, second_at) = places
             return (
                 not in_loop
                 and not self._has_frames((in_loop, at))
                 and (second_in_loop or self._has_frames((second_in_loop, second_at)))
             )
-        if type(node) not in (*SUMS, *ELEMENT_PRODUCTS, *ACTIVATIONS, Negate):
+        if not node.has(SUM, DIFFERENCE, ELEMENT_PRODUCT, NEGATIVE, *ACTIVATIONS):
             return False
         operand_shapes = [self.loop.shape(operand) for operand in places]
         columns = sum(shape.cols == 1 for shape in operand_shapes)
         fits = all(
             shape.rows == self.loop.shapes[position].rows and shape.cols in (None, 1) for shape in operand_shapes
         )
-        return fits and columns <= (type(node) in (Plus, *ELEMENT_PRODUCTS))
+        return fits and columns <= node.has(SUM, ELEMENT_PRODUCT)
 
     def _has_frames(self, place: Place) -> bool:
         return place[0] or self.outside[place[1]].has_frames
 
     def _is_sum(self, position: int) -> bool:
-        return type(self.nodes[position]) in SUMS
+        return self.nodes[position].has(SUM, DIFFERENCE)
 
     def _is_product(self, position: int) -> bool:
-        return type(self.nodes[position]) is Times
+        return self.nodes[position].has(PRODUCT)
 
     def _is_inner(self, place: Place) -> bool:
         """Whether a value of the loop has a single reader and is not kept."""
@@ -184,7 +184,7 @@ class _Planner:
         """The terms of a sum, with those of inner sums, and whether each is subtracted."""
         terms = []
         for side, operand in enumerate(self.operands[position]):
-            minus = side == 1 and type(self.nodes[position]) is Minus
+            minus = side == 1 and self.nodes[position].has(DIFFERENCE)
             if not minus and self._is_inner(operand) and self._is_sum(operand[1]):
                 self.inner_sums.add(operand[1])
                 terms += self._terms(operand[1])
@@ -217,7 +217,7 @@ class _Planner:
                 in_loop, at = operand
                 if minus:
                     continue
-                if self._is_inner(operand) and (self._is_product(at) or type(self.nodes[at]) in ELEMENT_PRODUCTS):
+                if self._is_inner(operand) and (self._is_product(at) or self.nodes[at].has(ELEMENT_PRODUCT)):
                     self.home[at] = position
                 elif not in_loop and self._has_frames(operand) and self.uses[operand] == 1:
                     twice = any(home == position for home, _ in self.result.copied.values())
@@ -232,7 +232,7 @@ class _Planner:
             if position in parts:
                 continue
             operand = self.operands[position][0]
-            if type(node) in ACTIVATIONS and self._is_inner(operand) and self._may_be_overwritten(operand[1]):
+            if node.has(*ACTIVATIONS) and self._is_inner(operand) and self._may_be_overwritten(operand[1]):
                 plan.rows[position] = plan.rows[operand[1]]
                 continue
             plan.rows[position] = count
@@ -258,7 +258,7 @@ class _Planner:
 
     def _may_be_overwritten(self, position: int) -> bool:
         """Whether no gradient needs a value: only activations need theirs."""
-        return type(self.nodes[position]) not in ACTIVATIONS and position not in self.home
+        return not self.nodes[position].has(*ACTIVATIONS) and position not in self.home
 
     def _order(self, started: set[int]) -> None:
         """Order the steps: all elementwise nodes that can be computed, then all products, and so on."""
@@ -312,7 +312,7 @@ class _Planner:
         node = self.nodes[position]
         places = self.operands[position]
         if position not in self.terms:
-            code = ACTIVATIONS.get(type(node), NEGATE)
+            code = next((code for name, code in ACTIVATIONS.items() if node.has(name)), NEGATE)
             return [self._product_of(position, position) if len(places) == 2 else Operation(code, position, places[0])]
         operations = []
         for operand, minus in self.terms[position]:

@@ -18,8 +18,8 @@ class DelayReader:
     source, member: the members of the delayed node and of the delay, with `value` and `gradient` of all steps.
     """
 
-    def __init__(self, source: Any, member: Any, sequences: Sequences, run: PassContext) -> None:
-        self.xp = run.xp
+    def __init__(self, source: Any, member: Any, sequences: Sequences, context: PassContext) -> None:
+        self.xp = context.xp
         self.sequences = sequences
         self.member = member
         self.node = member.node

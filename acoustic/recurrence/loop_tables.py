@@ -27,7 +27,7 @@ class Tables:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.inside = [step for segment in plan.segments for step in segment if isinstance(step, Product)]
+        self.inside = plan.inside
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
     def forward(self) -> Table:

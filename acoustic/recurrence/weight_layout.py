@@ -5,18 +5,19 @@ panels, and 100 to 125 us by OpenBLAS without. Copying costs less than a product
 parameters are not copied.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from acoustic.recurrence.codes import PANELS
 from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
-from acoustic.runtime.operations import Emitter
+from acoustic.runtime.products import Caller
 
 LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it saves
 
 
-class Factor:
+class Factor(Caller):
     """A parameter, or its transpose, as the first operand of products.
 
     in_panels: whether it is copied to panels; version: of the copied parameter, None if unknown. After bind(matrix) of
@@ -53,22 +54,19 @@ class Factor:
             self.address = self._memory.ctypes.data
             self.distance = shape[0]
 
-    def copy(self, matrix: np.ndarray, emitter: Emitter) -> None:
-        """List the copy of the matrix, or its transpose, to panels."""
+    def panels(self, matrix: np.ndarray, panels: np.ndarray, numbers: Sequence[int]) -> None:
+        """Copy a matrix to panels; see panel_products.py for the arguments."""
+        self.calls.by_address("panels", [matrix, panels], numbers)
+
+    def copy(self, matrix: np.ndarray, factor: Any) -> None:
+        """Copy the matrix, or its transpose, to panels; factor: this, or an emitter of it."""
         if self.in_panels:
             numbers = [int(self.transposed), *self.shape, matrix.strides[1] // matrix.itemsize]
-            emitter.emit("panels", _copy_to_panels, matrix, self._memory, numbers)
+            factor.panels(matrix, self._memory, numbers)
 
     def renew(self, matrix: np.ndarray, version: int) -> None:
         """Copy the matrix now if it has changed."""
         if version != self.version or matrix is not self._matrix:
             self.bind(matrix)
-            emitter = Emitter(None)
-            self.copy(matrix, emitter)
-            for operation in emitter.operations:
-                operation.run()
+            self.copy(matrix, self)
             self.version = version
-
-
-def _copy_to_panels(calls: Any, matrix: np.ndarray, panels: np.ndarray, numbers: list[int]) -> None:
-    calls.by_address("panels", [matrix, panels], numbers)

@@ -4,7 +4,6 @@ The division of rows, whose threads meet at every step, was removed: with two se
 saved a quarter of a minibatch, with 16 nothing.
 """
 
-import copy
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -15,14 +14,14 @@ from acoustic.recurrence.loop_plan import Plan
 from acoustic.recurrence.loop_tables import Table, Tables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime.blas import general_function
-from acoustic.runtime.products import DIRECT
+from acoustic.runtime.products import Caller
 from acoustic.runtime.thread_team import share_of
 
 MIN_SLOTS = 4  # of a thread: with fewer, its products are too thin
 Factors = tuple[list[Factor], list[Factor]]  # forward and backward, in the order of the products of a step
 
 
-class Part:
+class Part(Caller):
     """One thread's part of a loop.
 
     tables: of the loop; factors: the parameters of its products, forward and backward; sums: its part of the gradients
@@ -40,17 +39,10 @@ class Part:
         self.factors = factors
         self.sums = sums
         self.place = place
-        self.calls: Any = DIRECT
         self._delays = tables.delays(int(place[0]))
         self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
         self._ahead = tables.forward()
         self._back: dict[frozenset[int], tuple[Table, np.ndarray]] = {}
-
-    def through(self, calls: Any) -> "Part":
-        """Return a part that makes its calls through an object of acoustic/runtime/tables.py."""
-        part = copy.copy(self)
-        part.calls = calls
-        return part
 
     def all_steps(
         self, values: Any, constants: np.ndarray, defaults: np.ndarray, usable: np.ndarray, before: np.ndarray

@@ -10,7 +10,7 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,24 +47,18 @@ def single_product() -> Callable[..., bool] | None:
 
     It returns False, and does nothing, for unsupported types and strides.
     """
-    gemm = _single_gemm()
-    if gemm is None:
-        return None
-    from numba import config
-
-    if config.DISABLE_JIT:
-        return partial(_by_library, gemm)
-    from acoustic.runtime import gemm_calls
-
     general = general_function()
-    assert general is not None  # of the same library
+    if general is None:
+        return None
+    from acoustic.runtime import gemm_calls  # numba: only a job that computes loads it
+
     address, wide = general
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
             return gemm_calls.multiply(address, wide, a, b, out, scale, keep)
-        except TypeError:  # read-only or of another type
-            return _by_library(gemm, a, b, out, scale, keep)
+        except TypeError:  # read-only, of another type, or not compiled
+            return _by_library(_single_gemm(), a, b, out, scale, keep)
 
     return multiply
 

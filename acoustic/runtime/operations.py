@@ -137,10 +137,6 @@ class Emitter:
         make = partial(_call_kernel, self._kernels, name)
         self.operations.append(Operation(name, make, arguments, self._node, self._moving, self._kernels))
 
-    def emit(self, kernel: str, make: Callable[..., Any], *arguments: Any) -> None:
-        """Add an operation; see Operation."""
-        self.operations.append(Operation(kernel, make, arguments, self._node, self._moving))
-
     def of(self, owner: Any) -> "Emitter":
         """An emitter to the same list for another object with methods."""
         return Emitter(owner, self._node, self._moving, self.operations)

@@ -1,12 +1,12 @@
 """Calls of compiled code that are made at once: matrix products, divided among threads or not, and loops."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from acoustic.runtime import blas
-from acoustic.runtime.tables import address_of, is_compiled, play, product_call, table_of
+from acoustic.runtime.tables import NotInTable, Rows, is_compiled, play
 from acoustic.runtime.thread_team import ThreadTeam
 
 SHARE_FROM = 1 << 21  # multiplications, about 25 us: for fewer, waking another thread costs more than it saves
@@ -29,10 +29,10 @@ def multiply(
     scale, keep : factors
     team : threads that divide the columns of a large product; None: the calling thread computes it
     """
-    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
+    if team is None or not is_divided(team, a, out):
         if not blas.multiply(a, b, out, scale, keep):
             np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
-    elif not _play_product(team, a, b, out, scale, keep):
+    elif not (is_compiled() and _play_product(team, a, b, out, scale, keep)):
 
         def part(worker: int) -> None:
             columns = team.share(worker, out.shape[1])
@@ -41,14 +41,25 @@ def multiply(
         team.run(part)
 
 
+def is_divided(team: ThreadTeam, a: np.ndarray, out: np.ndarray) -> bool:
+    """Whether a team divides the columns of a product a b."""
+    return team.size > 1 and out.size * a.shape[1] >= SHARE_FROM and out.shape[1] >= team.size
+
+
 def _play_product(team: ThreadTeam, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
     """Compute out = scale a b + keep out, columns divided among a team; return False if that is not possible."""
 
     def make() -> list[np.ndarray] | None:
-        shares = [team.share(worker, out.shape[1]) for worker in range(team.size)] if is_compiled() else []
-        calls = [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
-        tables = [table_of(*call) for call in calls if call is not None]
-        return tables if tables and len(tables) == len(calls) else None
+        tables = []
+        for worker in range(team.size):
+            share = team.share(worker, out.shape[1])
+            rows = Rows()
+            try:
+                rows.product(a, b[:, share], out[:, share], scale, keep)
+            except NotInTable:
+                return None
+            tables.append(rows.table())
+        return tables
 
     # Making tables takes half as long as a product of a minibatch.
     places = [(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in (a, b, out)]
@@ -70,9 +81,23 @@ class DirectCalls:
 
     def by_address(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         """Call a function of call_registry.py with the addresses of arrays and with integers."""
-        play(table_of(name, [*map(address_of, arrays), *numbers]))
+        rows = Rows()
+        rows.by_address(name, arrays, numbers)
+        play(rows.table())
 
     product = staticmethod(multiply)
 
 
 DIRECT = DirectCalls()
+
+
+class Caller:
+    """Base of what calls compiled code: at once, or through an object that writes the calls down (see tables.py)."""
+
+    calls: Any = DIRECT
+
+    def through(self, calls: Any) -> Self:
+        """Return a copy that makes its calls through another object."""
+        caller = object.__new__(type(self))  # copy.copy takes several times as long, for each operation of a list
+        vars(caller).update(vars(self), calls=calls)
+        return caller

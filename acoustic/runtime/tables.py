@@ -13,18 +13,18 @@ import numpy as np
 
 from acoustic.runtime import blas
 
-Call = tuple[str, list[int]]  # the name of a function in call_registry.py, and its arguments
-
 
 class NotInTable(Exception):
     """Raised for a call that a table cannot hold."""
 
 
 class Rows:
-    """Writes calls down; `places` are row, column, array and address of each array."""
+    """Writes calls down: `rows` are names of functions in call_registry.py with their arguments, `places` row, column,
+    array and address of each array.
+    """
 
     def __init__(self) -> None:
-        self.rows: list[Call] = []
+        self.rows: list[tuple[str, list[int]]] = []
         self.places: list[tuple[int, int, Any, int]] = []
 
     def call(self, kernel: Callable[..., Any], *arrays: Any, numbers: Sequence[Any] = ()) -> None:
@@ -40,12 +40,13 @@ class Rows:
         self.rows.append((name, [*map(self._place, arrays, range(len(arrays))), *numbers]))
 
     def product(self, a: Any, b: Any, out: Any, scale: float, keep: float, team: Any = None) -> None:
-        call = product_call(a, b, out, scale, keep)
-        if call is None:
+        arguments = blas.general_product(a, b, out)
+        if arguments is None:
             raise NotInTable("product")
-        for position, matrix in zip((6, 9, 12), (a, b, out)):
-            self.places.append((len(self.rows), position + 1, matrix, call[1][position]))
-        self.rows.append(call)
+        words = [*arguments[:2], *out.shape, a.shape[1]]
+        for matrix, (how, distance) in zip((a, b, out), arguments[2:]):
+            words += [how, self._place(matrix, len(words) + 1), distance]
+        self.rows.append(("product", [*words, bits_of(scale), bits_of(keep)]))
 
     def meet(self, flags: np.ndarray, worker: int, count: int) -> None:
         """Let the threads of a team meet."""
@@ -59,7 +60,9 @@ class Rows:
 
     def table(self) -> np.ndarray:
         """The calls (calls, WIDTH) int64."""
-        table = empty_table(len(self.rows))
+        from acoustic.runtime.call_table import WIDTH  # numba: only a job that computes loads it
+
+        table = np.zeros((len(self.rows), WIDTH), np.int64)
         for row, (name, words) in zip(table, self.rows):
             row[: len(words) + 1] = _function(name), *words
             if name == "meet":
@@ -67,35 +70,11 @@ class Rows:
         return table
 
 
-def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> Call | None:
-    """The call that computes a product; None if a table cannot hold it."""
-    arguments = blas.general_product(a, b, out)
-    if arguments is None:
-        return None
-    function, places = arguments[:2], zip((a, b, out), arguments[2:])
-    matrices = [word for matrix, (how, distance) in places for word in (how, address_of(matrix), distance)]
-    return "product", [*function, *out.shape, a.shape[1], *matrices, bits_of(scale), bits_of(keep)]
-
-
 def is_registered(name: str) -> bool:
     """Whether call_registry.py has a function of this name, and it can be compiled."""
     from acoustic.runtime import call_registry  # numba: only a job that computes loads it
 
     return is_compiled() and name in call_registry.FUNCTIONS
-
-
-def empty_table(num_calls: int) -> np.ndarray:
-    """A table of zeros for so many calls."""
-    from acoustic.runtime.call_table import WIDTH  # numba: only a job that computes loads it
-
-    return np.zeros((num_calls, WIDTH), np.int64)
-
-
-def table_of(name: str, words: Sequence[int]) -> np.ndarray:
-    """A table of one call."""
-    table = empty_table(1)
-    table[0, : len(words) + 1] = _function(name), *words
-    return table
 
 
 @cache

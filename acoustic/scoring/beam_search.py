@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.descriptions.builders.language_model import CLASS_CRITERION
 from acoustic.engine.engine import Engine
 from acoustic.engine.pair_engine import encoder_of
 from acoustic.engine.planning.pair_links import ExternalInput
 from acoustic.network.network import Network
+from acoustic.nodes.properties import LOG_SOFTMAX, OF_WORD_CLASSES, SOFTMAX
 from readers.errors import ModelError
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_pairs import columns_of
@@ -165,15 +165,15 @@ class BeamSearch:
         no = np.zeros((1, count), bool)
         self.decoder.forward({self.input: word_input}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
         value = self._value(self.output)
-        kind = self.network[self.output].type_name
+        output = self.network[self.output]
         with np.errstate(divide="ignore"):
-            logs = np.log(value) if kind == "Softmax" else value
+            logs = np.log(value) if output.has(SOFTMAX) else value
         if not np.isfinite(logs.max(axis=0)).all():
-            raise ModelError(f"{self.network[self.output].where}: values that are not finite; expected finite values")
+            raise ModelError(f"{output.where}: values that are not finite; expected finite values")
         if self.class_scores is not None and self.classes is not None:
             scores = self._value(self.class_scores)
             return _within_classes(logs, self.classes) + (scores - _log_sum(scores))[self.classes]
-        return logs if kind in ("Softmax", "LogSoftmax") else logs - _log_sum(logs)
+        return logs if output.has(SOFTMAX, LOG_SOFTMAX) else logs - _log_sum(logs)
 
     def _value(self, name: str) -> np.ndarray:
         return np.asarray(self.backend.to_host(self.decoder.value(name)), np.float64)
@@ -181,9 +181,8 @@ class BeamSearch:
 
 def _class_scores(network: Network) -> str | None:
     """Return the node with a score for each word class, None if the network was not trained with classes."""
-    kinds = {network[name].type_name: network[name] for name in network.criteria}
-    criterion = kinds.get(CLASS_CRITERION)
-    return None if criterion is None else criterion.operands[3].name
+    criteria = [network[name] for name in network.criteria]
+    return next((node.operands[3].name for node in criteria if node.has(OF_WORD_CLASSES)), None)
 
 
 def _within_classes(logs: np.ndarray, classes: np.ndarray) -> np.ndarray:

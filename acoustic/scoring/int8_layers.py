@@ -14,7 +14,7 @@ from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, PassContext
-from acoustic.nodes.products import Times
+from acoustic.nodes.properties import PRODUCT
 from acoustic.runtime.memory import aligned_empty, aligned_zeros
 from readers.errors import ModelError
 
@@ -100,7 +100,7 @@ class Int8Times(Node):
         (b,) = shapes
         return Shape(self.weights.num_rows, b.cols)
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
+    def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
         (b,) = inputs
         self.weights.multiply(np.ascontiguousarray(b.T, np.float32), out.T)
 
@@ -133,7 +133,7 @@ def use_int8(network: Network, output: str, where: str) -> int:
         raise ModelError(f"{where}: precision double or a GPU; expected precision float and a CPU for 8-bit weights")
     replaced: dict[str, Node] = {}
     for node in forward_order([network[output]]):
-        if not isinstance(node, Times) or not node.operands[0].is_stored or not network.shapes[node.name].has_frames:
+        if not node.has(PRODUCT) or not node.operands[0].is_stored or not network.shapes[node.name].has_frames:
             continue
         weights = node.operands[0].value
         if not np.isfinite(weights).all():

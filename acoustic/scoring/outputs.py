@@ -14,6 +14,7 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
+from acoustic.nodes.properties import OF_SOFTMAX
 from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_pieces
 from readers.errors import ModelError
 from readers.minibatches.base import Reader, Utterance
@@ -88,7 +89,7 @@ def log_posteriors(
     ShapeError
     """
     network = open_network(network)
-    kinds = [network[name] for name in network.criteria if network[name].type_name == CRITERION]
+    kinds = [network[name] for name in network.criteria if network[name].has(OF_SOFTMAX)]
     if not kinds:
         raise ModelError(f"{network.source}: no criterion {CRITERION}; expected one, for log-posteriors")
     logarithms = {}

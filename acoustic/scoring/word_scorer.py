@@ -15,6 +15,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.nodes.base import Node
 from acoustic.nodes.noise_contrastive import UNNORMALIZED
+from acoustic.nodes.properties import NOISE_CONTRASTIVE, OF_SOFTMAX, OF_WORD_CLASSES
 from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
@@ -73,8 +74,8 @@ class WordScorer:
             )
         self._begin = self._number[begin]
         self._end = self._number[end]
-        by_class = self._criterion.type_name == CLASS_CRITERION
-        by_noise = self._criterion.type_name == NOISE_CRITERION
+        by_class = self._criterion.has(OF_WORD_CLASSES)
+        by_noise = self._criterion.has(NOISE_CONTRASTIVE)
         operands = [node.name for node in self._criterion.operands]
         self._hidden = self._weights = self._bias = self._scores = ""
         if by_noise:
@@ -114,7 +115,7 @@ class WordScorer:
 
     def _find_criterion(self) -> Node:
         for name in self.network.criteria:
-            if self.network[name].type_name in (CLASS_CRITERION, WORD_CRITERION, NOISE_CRITERION):
+            if self.network[name].has(OF_SOFTMAX, OF_WORD_CLASSES, NOISE_CONTRASTIVE):
                 return self.network[name]
         raise ModelError(
             f"{self.path}: no criterion of a language model; expected {CLASS_CRITERION}, {NOISE_CRITERION} or "

@@ -10,14 +10,13 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.inputs import check_inputs
 from acoustic.engine.pair_engine import AnyEngine
 from acoustic.network.network import Network
-from acoustic.nodes.base import CROSS_ENTROPY, Node
+from acoustic.nodes.base import Node
 from acoustic.nodes.noise_contrastive import NONE
+from acoustic.nodes.properties import CROSS_ENTROPY, NOISE_CONTRASTIVE
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.config.options import Options, option
 from readers.errors import ModelError
 from readers.minibatches.base import reader_report
-
-NOISE_CONTRASTIVE = "NCEBasedCrossEntropyWithSoftmax"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +216,7 @@ def evaluate(
     """
     network = open_network(network)
     for node in network.nodes.values():
-        if options.noise_mode and node.type_name == NOISE_CONTRASTIVE:
+        if options.noise_mode and node.has(NOISE_CONTRASTIVE):
             node.settings["evalMode"] = options.noise_mode
     names = evaluation_nodes(network, options.names)
     engine = Engine(network, names)
@@ -247,7 +246,7 @@ def evaluate(
 
 def _has_perplexity(node: Node) -> bool:
     """Whether exp of a criterion's average is a perplexity, or what takes its place without normalisation."""
-    if node.type_name == NOISE_CONTRASTIVE:
+    if node.has(NOISE_CONTRASTIVE):
         return node.settings["evalMode"] != NONE
     return node.has(CROSS_ENTROPY)
 

@@ -11,6 +11,7 @@ from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from acoustic.nodes.convolution import limit_packing
+from acoustic.nodes.properties import DROPOUT
 from acoustic.nodes.sequence_criterion import configure_sequence_criteria
 from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
@@ -107,7 +108,7 @@ class Trainer:
 
     def _prepare_learner(self, reference: ReferenceModel | None) -> None:
         options = self.options
-        if any(options.dropout_rate) and not any(node.type_name == "Dropout" for node in self.network.nodes.values()):
+        if any(options.dropout_rate) and not any(node.has(DROPOUT) for node in self.network.nodes.values()):
             self.log("warning: dropoutRate is set and the network has no Dropout node; addDropoutNodes=true adds them")
         if reference is not None:
             self.learner.transform = reference.soft_labels(self.engine, self.criterion, options.adaptation_weight)

@@ -23,6 +23,7 @@ from decoder.recognizer.bundle import (
     CALIBRATION,
     CNTKMAP,
     DICTIONARY,
+    G2P_MODEL,
     GRAPH,
     IVECTORS,
     LM,
@@ -74,7 +75,10 @@ def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
     about = bundle.description
     scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
     ivectors = bundle.parts.get(IVECTORS)
-    return open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
+    front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
+    if about.lowest_rate:
+        front_end.lowest_rate = about.lowest_rate
+    return front_end
 
 
 def open_decoder(
@@ -144,6 +148,16 @@ def read_calibration(bundle: Bundle) -> "Calibration | None":
 def has_tables(bundle: Bundle) -> bool:
     """Return whether a bundle has the dictionary and the tables of models from which transcripts are compiled."""
     return {DICTIONARY, "state_map"} <= bundle.parts.keys()
+
+
+def bundle_dictionary(bundle: Bundle) -> tuple[list[Pronunciation], FilePart | None]:
+    """Return the dictionary of a bundle and its pronunciation model, None if it has none.
+
+    Raises ConfigError for a bundle without a dictionary.
+    """
+    if DICTIONARY not in bundle.parts:
+        raise ConfigError(f"{bundle.path}: no dictionary; expected one in the bundle, or one for the words to align")
+    return read_any_dictionary(bundle.parts[DICTIONARY]), bundle.parts.get(G2P_MODEL)
 
 
 def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> TranscriptGraphs:
@@ -240,12 +254,9 @@ def summary(path: str) -> Figures:
     about = opened.description
     options = ", ".join(f"{name} {value:g}" for name, value in about.options.items())
     return [
-        ("name", about.name),
-        ("language", about.language or "not named"),
-        ("licence", about.licence or "not named"),
-        ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
+        *about.figures(),
+        ("features", f"{about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
-        *(("errors", str(rate)) for rate in about.errors),
         *_confidences(opened),
         *_pronunciation(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),

@@ -22,6 +22,7 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
+from decoder.storage.installed import find_model
 from readers.audio.audio_file import Channel
 from readers.common.text import canonical
 from readers.corpora.words import WordForms
@@ -126,7 +127,8 @@ class ForcedAligner:
         Parameters
         ----------
         path : str or Path
-            A file NAME.argo or a directory, which `argonaut pack` made, or a directory of `argonaut flatstart`.
+            A file NAME.argo or a directory, which `argonaut pack` made, the name of an installed bundle, such as en, or
+            a directory of `argonaut flatstart`.
         dictionary : str, Path or sequence of Pronunciation, optional
             A file of any form; by default the dictionary of the bundle.  Models of a flat start need one.
         beam, audio, case : optional
@@ -146,14 +148,15 @@ class ForcedAligner:
             For tables that do not fit together.
         OSError
         """
+        path = find_model(path)
         aligner = cls._open(path, dictionary, beam, audio, case)
-        aligner._loaded = Path(path).resolve(), dictionary, beam, audio, case
+        aligner._loaded = path.resolve(), dictionary, beam, audio, case
         return aligner
 
     @classmethod
     def _open(
         cls,
-        path: str | Path,
+        path: Path,
         dictionary: str | Path | Sequence[Pronunciation] | None,
         beam: float | None,
         audio: AudioOptions | None,
@@ -161,10 +164,10 @@ class ForcedAligner:
     ) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
-        if (Path(path) / MMF).is_file():
+        if (path / MMF).is_file():
             if dictionary is None:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
-            parts = open_flat_start(Path(path), dictionary)
+            parts = open_flat_start(path, dictionary)
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
         bundle = Bundle.open(path)
         options: dict[str, Any] = dict(bundle.description.options)

@@ -38,6 +38,7 @@ COMMANDS = {
     "transcribe": "recognise audio files with a bundle, and print or write the words",
     "pronounce": "score how well known words are pronounced: phones, words and sentences",
     "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
+    "models": "list the installed bundles, which are found by name, with what each is made of",
     "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "list every fault of a configuration and of the data that it names, before any work is done",

@@ -20,8 +20,9 @@ from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.editing import remove, rename, set_input, users
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import SOCKET, Node
+from acoustic.nodes.base import Node
 from acoustic.nodes.option import name_hint
+from acoustic.nodes.properties import SOCKET
 from readers.config.config import Config
 from readers.config.options import Options, option
 from readers.errors import ModelError

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acoustic.nodes.base import Node
+from acoustic.nodes.leaves import LearnableParameter
 from readers.common.faults import counted
 
 # Options of LearnableParameter, which CNTK ignores in the calls of other functions.
@@ -49,7 +50,7 @@ def without_effect(kind: type[Node], name: str) -> str:
     reason_of_key = {key.lower(): why for key, why in WITHOUT_EFFECT.get(kind.type_name, {}).items()}
     if name.lower() in reason_of_key:
         return reason_of_key[name.lower()]
-    if kind.type_name == "LearnableParameter" or name.lower() not in (
+    if issubclass(kind, LearnableParameter) or name.lower() not in (
         option_name.lower() for option_name in PARAMETER_OPTIONS
     ):
         return ""
@@ -64,7 +65,7 @@ def refused(kind: type[Node], name: str) -> str:
 
 def unread_options(kind: type[Node], options: Mapping[str, Any]) -> list[str]:
     """Return the options of a parameter that its way of initialisation does not read."""
-    if kind.type_name != "LearnableParameter":
+    if not issubclass(kind, LearnableParameter):
         return []
     init = str(options.get("init", "uniform")).lower()
     return [name for name in UNREAD_BY_INIT.get(init, ()) if name in options]

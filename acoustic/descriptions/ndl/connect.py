@@ -10,8 +10,9 @@ from acoustic.descriptions.ndl.cntk_options import refused, unread_options, with
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.plan import Planned, Reference
 from acoustic.descriptions.ndl.syntax import Name, Number
-from acoustic.nodes.base import DELAY, Node
+from acoustic.nodes.base import Node
 from acoustic.nodes.option import REQUIRED, Option
+from acoustic.nodes.properties import DELAY
 from acoustic.nodes.registry import node_class
 from readers.config.values import parse_bool
 from readers.errors import ConfigError
@@ -174,7 +175,7 @@ class Connection:
     def _number_of(self, found: Any) -> Any:
         """Return the value of a Constant (1x1), which the book uses for some options; None for anything else."""
         if isinstance(found, Node):
-            return found.value[0, 0] if found.type_name == "Constant" and found.value.size == 1 else None
+            return found.value[0, 0] if isinstance(found, node_class("Constant")) and found.value.size == 1 else None
         if isinstance(found, Planned) and found.kind is node_class("Constant") and len(found.arguments) == 1:
             value = found.kind.options[0]
             sizes = [name for name, _ in found.named if name.lower() != "tag"]

@@ -20,14 +20,14 @@ Resolve = Callable[[Mapping[str, Any]], list[Any]]  # the operands of a node, gi
 
 @dataclass
 class Worker:
-    """A thread with its columns of a minibatch; run and inputs: of the present pass.
+    """A thread with its columns of a minibatch; context and inputs: of the present pass.
 
     partial_gradients: its parts of gradients without frames, of all workers but the first.
     """
 
     index: int
     columns: slice
-    run: PassContext = field(init=False)
+    context: PassContext = field(init=False)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None

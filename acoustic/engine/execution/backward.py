@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from acoustic.engine.execution.arrays import Worker
 from acoustic.engine.execution.gradient_sink import LayerUpdate, taken
 from acoustic.engine.planning.pass_plan import BackwardPlan, gradient_of, value_of, work_of
+from acoustic.kernels.compiled.operands import SPLIT_FROM
 from acoustic.nodes.base import VALUE, WORK, Node, PassContext
 from acoustic.nodes.gradient_targets import GradientRoute, GradientTargets
 from acoustic.recurrence.loop_node import Loop, LoopOutput
-from acoustic.runtime.operations import Operation, PythonCall, in_phases
+from acoustic.runtime.operations import Phase, PythonCall, in_phases
 from acoustic.runtime.thread_team import share_of
 
 if TYPE_CHECKING:
     from acoustic.engine.execution.program import Program
 
-Operations = list[Operation]
+Operations = list[Any]  # operations and, where a team divides work, phases
 
 
 class BackwardLister:
@@ -150,10 +151,10 @@ class BackwardLister:
             return program.loop_backward(node, received, grads, reads)
         resolve = program.operands(node, source, reads)
 
-        def call(run: PassContext, inputs: Mapping[str, Any]) -> None:
-            targets_of_run = grads.through(run.kernels)
-            node.backward(run, gradient, resolve(inputs), value, targets_of_run, **work)
-            targets_of_run.complete()
+        def call(context: PassContext, inputs: Mapping[str, Any]) -> None:
+            grads.begin(context.kernels)
+            node.backward(context, gradient, resolve(inputs), value, grads, **work)
+            grads.complete()
 
         # Copies of factors without gaps differ from pass to pass.
         by_python = program.real is not None and any(route.factors for route in routes.values())
@@ -202,7 +203,7 @@ class BackwardLister:
             return []
         self._in_parts.add(name)
         self.done.add(name)
-        return self._part_operations(name, self.program.lists_kernels, columns)
+        return self._part_operations(name, self.program.tables, columns)
 
     def _part_operations(self, name: str, may_list: bool, columns: slice) -> Operations:
         program, parameter = self.program, self.parameters[name]
@@ -224,11 +225,19 @@ class BackwardLister:
                 operations += self._finish_layer(name)
             elif name in self.done and name not in self.sparse:
                 continue
-            elif program.lists_kernels and self.lists_updates and name not in self.sparse:
-                operations += self._part_operations(name, True, slice(0, program.layout.shapes[name].cols))
+            elif program.tables and self.lists_updates and name not in self.sparse:
+                operations += self._update_in_parts(name)
             else:
                 operations.append(PythonCall("update", self._hand_over, self.parameters[name], node=name))
         return operations
+
+    def _update_in_parts(self, name: str) -> Operations:
+        """The update of a parameter: a phase of the team or, for a small one, the operations of one thread."""
+        shape = self.program.layout.shapes[name]
+        count = self.program.team.size if shape.rows * shape.num_columns >= SPLIT_FROM else 1
+        shares = [share_of(worker, count, shape.num_columns) for worker in range(count)]
+        parts = [self._part_operations(name, True, share) for share in shares]
+        return parts[0] if count == 1 else [Phase(parts)]
 
     def _hand_over(self, parameter: Node) -> None:
         program, columns = self.program, self._columns.pop(parameter.name, None)

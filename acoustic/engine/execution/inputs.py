@@ -20,8 +20,8 @@ class PassInputs:
     """What the nodes of a graph receive for a pass.
 
     roots: for messages; kernels: those of the nodes; names: of the inputs; inputs: their matrices (rows, T) or
-    Indicators; run: what nodes see; sequences: the state of sequences that continue in the next minibatch;
-    is_changed: whether a stored value, or the run, differs from those of the last pass.
+    Indicators; context: what nodes see; sequences: the state of sequences that continue in the next minibatch;
+    is_changed: whether a stored value, or the context, differs from those of the last pass.
     """
 
     def __init__(self, network: Network, graph: Graph, roots: Sequence[str], kernels: Any) -> None:
@@ -29,13 +29,13 @@ class PassInputs:
         self.names = [node.name for node in graph.order if node.is_input]
         self.inputs: dict[str, Any] = {}
         self.kernels = kernels
-        self.run = PassContext(self.backend, kernels=kernels)
-        self._runs: dict[int, PassContext] = {}  # of the workers whose columns begin later
+        self.context = PassContext(self.backend, kernels=kernels)
+        self._contexts: dict[int, PassContext] = {}  # of the workers whose columns begin later
         self.sequences = Sequences(self.backend.xp)
         self.is_changed = True
         self._indicators = indicator_inputs(graph)
         self._stored = [node for node in graph.order if node.is_stored]
-        self._seen: tuple[PassContext, list[int]] | None = None  # the run, and the versions of the stored nodes
+        self._seen: tuple[PassContext, list[int]] | None = None  # the context, and the versions of the stored nodes
         self._mixers: list[Node] | None = None  # nodes that cannot handle gaps; None: not known yet
 
     def begin(
@@ -49,16 +49,16 @@ class PassInputs:
     ) -> None:
         """Take the arguments of Engine.forward. Raises ShapeError and ModelError."""
         self._take_inputs(matrices)
-        self._take_run(training, dropout_rate, seed, first_column)
+        self._take_context(training, dropout_rate, seed, first_column)
         self._take_sequences(layout)
         self._look_at_stored()
 
-    def run_from(self, column: int) -> PassContext:
-        """The run as the worker sees it whose columns begin there."""
-        if column not in self._runs:
-            self._runs[column] = replace(self.run, first_column=self.run.first_column + column)
-        self._runs[column].sequences = self.run.sequences
-        return self._runs[column]
+    def context_from(self, column: int) -> PassContext:
+        """The context of the worker whose columns begin there."""
+        if column not in self._contexts:
+            self._contexts[column] = replace(self.context, first_column=self.context.first_column + column)
+        self._contexts[column].sequences = self.context.sequences
+        return self._contexts[column]
 
     def _take_inputs(self, matrices: Mapping[str, Any]) -> None:
         for name in self.names:
@@ -79,13 +79,13 @@ class PassInputs:
         if 0 in columns.values():
             raise ShapeError(f"inputs: {', '.join(columns)} have 0 columns; expected at least one frame")
 
-    def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int], first_column: int) -> None:
+    def _take_context(self, training: bool, dropout_rate: float, seed: int | Sequence[int], first_column: int) -> None:
         if not 0 <= dropout_rate < 1:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
         settings = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed), first_column
-        if settings != (self.run.training, self.run.dropout_rate, self.run.seed, self.run.first_column):
-            self.run, self._runs = PassContext(self.backend, *settings, kernels=self.kernels), {}
-        self.run.sequences = None
+        if settings != (self.context.training, self.context.dropout_rate, self.context.seed, self.context.first_column):
+            self.context, self._contexts = PassContext(self.backend, *settings, kernels=self.kernels), {}
+        self.context.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:
         """Take the layout of sequences."""
@@ -95,7 +95,7 @@ class PassInputs:
             raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
         self.sequences.begin(layout, self.inputs[self.names[0]].shape[1])
         self._check_gaps()
-        self.run.sequences = self.sequences
+        self.context.sequences = self.sequences
 
     def _check_gaps(self) -> None:
         """Raise ModelError if the minibatch has gaps and a node would mix them with frames."""
@@ -113,6 +113,6 @@ class PassInputs:
         for node in self._stored:
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-        state = self.run, [node.version for node in self._stored]
+        state = self.context, [node.version for node in self._stored]
         self.is_changed = self._seen is None or state[0] is not self._seen[0] or state[1] != self._seen[1]
         self._seen = state

@@ -21,7 +21,8 @@ from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.recurrence.compiled_loop import BoundLoop, Resolve
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, PythonCall, in_phases
+from acoustic.runtime.operations import Emitter, Moving, Operation, Pass, Phase, PythonCall, in_phases
+from acoustic.runtime.products import is_divided
 from acoustic.runtime.tables import is_possible, same
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.indicators import Indicators
@@ -33,8 +34,8 @@ class Program(BoundArrays):
     """The operations of a layout for a number of workers.
 
     criterion: the criterion to differentiate, or None; pass_inputs: what passes receive; tables: whether calls of
-    kernels may be listed; lists_kernels: whether those of nodes are; sink, real: of the present backward pass, what
-    receives its gradients, and the columns with a frame, None if all have one.
+    kernels may be listed; team: the threads that divide large products and updates; sink, real: of the present
+    backward pass, what receives its gradients, and the columns with a frame, None if all have one.
     """
 
     def __init__(
@@ -50,9 +51,8 @@ class Program(BoundArrays):
         super().__init__(pass_inputs.graph, memory, layout, columns, num_workers)
         self.pass_inputs, self.options, self.criterion = pass_inputs, options, criterion
         self.tables = options.tables and is_possible(self.backend)
-        # Where frames cannot be divided, kernels and products are, each among all threads: they are called by Python.
-        divided = self.split or pass_inputs.kernels.product_team is None
-        self.lists_kernels = self.tables and (divided or options.check)
+        # Where frames cannot be divided, large products and updates are.
+        self.team = ONE_THREAD if self.split else pass_inputs.kernels.product_team or ONE_THREAD
         self.sink = GradientSink()
         self.real: RealFrames | None = None
         plans = [plan for plan in layout.backward if not self.is_alone(plan.node) and not self.is_after(plan.node)]
@@ -87,7 +87,7 @@ class Program(BoundArrays):
         if node.name not in self._is_listed:
             shapes = self.graph.operand_shapes(node, self.layout.shapes)
             words, in_sequences = self._key
-            self._is_listed[node.name] = self.lists_kernels and calls_kernels(node, shapes, words, bool(in_sequences))
+            self._is_listed[node.name] = self.tables and calls_kernels(node, shapes, words, bool(in_sequences))
         return self._is_listed[node.name]
 
     def listed(
@@ -98,14 +98,26 @@ class Program(BoundArrays):
         call: Callable[[PassContext, Mapping[str, Any]], None],
         by_python: bool = False,
     ) -> Operations:
-        """The calls of kernels that ``call(run, inputs)`` of a node makes or, by Python, this call."""
+        """The calls of kernels that ``call(context, inputs)`` of a node makes or, by Python, this call."""
         if by_python or not self.is_listed(node):
-            function = lambda: call(worker.run, worker.inputs)  # noqa: E731
+            function = lambda: call(worker.context, worker.inputs)  # noqa: E731
             return [PythonCall(f"{node.type_name}.{way}", function, node=node.name)]
         emitter = self.emitter(node.name)
         inputs = {name: moving.stand_in[:, worker.columns] for name, moving in self.moving.items()}
         call(PassContext(self.backend, kernels=emitter), inputs)
-        return emitter.operations
+        return [self._divided(operation) for operation in emitter.operations]
+
+    def _divided(self, operation: Operation) -> Operation | Phase:
+        """The operation or, for a large product that the team divides, what each thread does."""
+        if operation.kernel == "matmul":
+            a, b, out, *factors = operation.arguments
+            if is_divided(self.team, a, out):
+                emitters = [self.emitter(operation.node) for _ in range(self.team.size)]
+                for worker, emitter in enumerate(emitters):
+                    columns = self.team.share(worker, out.shape[1])
+                    emitter.matmul(a, b[:, columns], out[:, columns], *factors)
+                return Phase([emitter.operations for emitter in emitters])
+        return operation
 
     def _pass(self, phases: list[list[Operations]], title: str) -> Pass:
         listed = (CheckedPass if self.options.check else Pass)(self.backend.team, phases, self.tables)
@@ -121,12 +133,12 @@ class Program(BoundArrays):
         pass_inputs = self.pass_inputs
         for worker in {id(worker): worker for worker in (self.whole, *self.workers)}.values():
             if worker is self.whole:
-                worker.run, worker.inputs = pass_inputs.run, pass_inputs.inputs
+                worker.context, worker.inputs = pass_inputs.context, pass_inputs.inputs
             else:
-                worker.run = pass_inputs.run_from(worker.columns.start)
+                worker.context = pass_inputs.context_from(worker.columns.start)
                 worker.inputs = {name: matrix[:, worker.columns] for name, matrix in pass_inputs.inputs.items()}
         words = frozenset(name for name, matrix in pass_inputs.inputs.items() if isinstance(matrix, Indicators))
-        slots = None if pass_inputs.run.sequences is None else pass_inputs.run.sequences.num_slots
+        slots = None if pass_inputs.context.sequences is None else pass_inputs.context.sequences.num_slots
         key = words, slots if self._loops else slots is not None
         if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
             self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
@@ -141,7 +153,7 @@ class Program(BoundArrays):
         """List, in this order, nodes that depend on no input, those of each worker, and sums over frames."""
         self.moving: dict[str, Moving] = {}
         self._is_listed: dict[str, bool] = {}
-        if self.lists_kernels or self._loops:
+        if self.tables or self._loops:
             inputs = self.pass_inputs.inputs
             self.moving = {name: Moving(inputs, name, inputs[name]) for name in inputs if name not in self._key[0]}
         alone: list[Node] = []
@@ -154,18 +166,16 @@ class Program(BoundArrays):
         ]
         end = [operation for node in shared if node.name in self.parts for operation in self._sum_of_parts(node.name)]
         end += [operation for node in after for operation in self._forward_of(node, self.whole)]
-        self._of_parameters = self._pass(
-            [[[operation for node in alone for operation in self._forward_of(node, self.whole)]]], "parameters"
-        )
+        of_parameters = [operation for node in alone for operation in self._forward_of(node, self.whole)]
+        self._of_parameters = self._pass(in_phases(of_parameters), "parameters")
         self._forward = self._pass([*(in_phases(lists[0]) if not self.split else [lists]), [end]], "forward")
 
     def _forward_of(self, node: Node, worker: Worker) -> Operations:
         """The operations that compute a node on a worker's columns."""
         if isinstance(node, Loop) and node.compiled is not None:
-            slots = node.sequences(self.pass_inputs.run).num_slots
-            team = self.pass_inputs.kernels.product_team or ONE_THREAD
+            slots = node.sequences(self.pass_inputs.context).num_slots
             operands, training = self.graph.operands[node.name], self.criterion is not None
-            bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, team)
+            bound = BoundLoop(node.compiled, operands, training, self.columns or 0, slots, self.team)
             self._bound_loops[node.name] = bound
             return bound.list_forward(*self._for_loop(node))
         if worker is not self.whole and node.name in self.parts:
@@ -175,13 +185,15 @@ class Program(BoundArrays):
         if self.keeps_work(node):
             buffers["work"] = self.matrix(work_of(node.name), worker)
         resolve = self.operands(node, worker)
-        return self.listed(node, worker, "forward", lambda run, inputs: node.forward(run, *resolve(inputs), **buffers))
+        return self.listed(
+            node, worker, "forward", lambda context, inputs: node.forward(context, *resolve(inputs), **buffers)
+        )
 
     def _for_loop(self, node: Loop, reads: Any = None) -> tuple[list[Any], Emitter, Resolve]:
         """The operands of a loop, an emitter, and what gives the operands and the sequences of the present pass."""
         operands, worker = self.operands(node, self.whole, reads), self.whole
         stand_ins = {name: moving.stand_in for name, moving in self.moving.items()}
-        present = lambda: (operands(worker.inputs), node.sequences(worker.run))  # noqa: E731
+        present = lambda: (operands(worker.inputs), node.sequences(worker.context))  # noqa: E731
         return operands(stand_ins), self.emitter(node.name), present
 
     def loop_backward(self, node: Loop, received: frozenset[int], grads: GradientTargets, reads: Any) -> Operations:

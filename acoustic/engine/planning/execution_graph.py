@@ -11,9 +11,8 @@ from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.network.network import Network
 from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node
-from acoustic.nodes.products import Times
-from acoustic.nodes.sums import Plus
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import PRODUCT, SOCKET, SUM
 from acoustic.recurrence.loop_node import Loop, LoopOutput
 from acoustic.runtime.engine_options import EngineOptions
 
@@ -26,7 +25,8 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
-    replaced |= _gap_masked(order, shapes)
+    masked = {node.name: gap_masked(node, [shapes[child.name] for child in computed_operands(node)]) for node in order}
+    replaced |= {node.name: masked[node.name] for node in order if masked[node.name] is not node}
     replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
     replaced |= {node.name: ExternalInput(node, shapes[node.name]) for node in order if node.has(SOCKET)}
 
@@ -45,14 +45,10 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
     return Graph(tuple(order), children, graph_shapes, frozenset(from_input), frozenset(needed))
 
 
-def _gap_masked(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
-    """By name, for each sum over frames a node that ignores gaps."""
-    replaced: dict[str, Node] = {}
-    for node in order:
-        framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
-        if node.sums_frames and any(framed) and not traits(node).skips_gaps:
-            replaced[node.name] = GapMasked(node, framed)
-    return replaced
+def gap_masked(node: Node, shapes: Sequence[Shape]) -> Node:
+    """The node or, for a sum over frames, one that ignores gaps; shapes: of the operands."""
+    framed = [shape.has_frames for shape in shapes]
+    return GapMasked(node, framed) if node.sums_frames and any(framed) and not traits(node).skips_gaps else node
 
 
 def _loop_outputs(
@@ -97,7 +93,7 @@ def _made_for(
     """
     candidates: dict[str, Node] = {}
     for node in order:
-        adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
+        adds_up = node.has(SUM) and any(operand.name in candidates for operand in node.operands)
         if node.name not in member_names and (adds_up or _is_product_from_outside(node, shapes)):
             candidates[node.name] = node
     taken_in: set[str] = set()
@@ -108,7 +104,7 @@ def _made_for(
 
 
 def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
-    if type(node) is not Times:
+    if not node.has(PRODUCT):
         return False
     parameter, operand = node.operands
     words = operand.is_input and shapes[operand.name].rows >= WORDS_FROM

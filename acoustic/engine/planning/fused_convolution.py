@@ -47,62 +47,64 @@ class ConvolutionPooling(Node):
     def work_shape(self, w: Shape, image: Shape, b: Shape) -> Shape:
         return Shape(self._pooling.windows.count * w.rows, image.cols)
 
-    def forward(self, run: PassContext, w: Any, image: Any, b: Any, *, out: Any, work: Any = None) -> None:
-        work = run.backend.empty(*out.shape) if work is None else work
-        for images, strips, products, columns in self._blocks(run, len(w), image.shape[1]):
-            run.kernels.pack(self._windows.strips, image[:, images], strips)
+    def forward(self, context: PassContext, w: Any, image: Any, b: Any, *, out: Any, work: Any = None) -> None:
+        work = context.backend.empty(*out.shape) if work is None else work
+        for images, strips, products, columns in self._blocks(context, len(w), image.shape[1]):
+            context.kernels.pack(self._windows.strips, image[:, images], strips)
             for start, part in columns:
-                run.matmul(w, strips[start : start + self._windows.size], products[:, part])
+                context.matmul(w, strips[start : start + self._windows.size], products[:, part])
             pooled = out[:, images]
-            run.kernels.max_pool_strips(self._pooling.windows, products, pooled, work[:, images])
-            run.kernels.add_column(_channels(pooled, b), b, _channels(pooled, b))
-            self._activation.forward(run, pooled, out=pooled)
+            context.kernels.max_pool_strips(self._pooling.windows, products, pooled, work[:, images])
+            context.kernels.add_column(_channels(pooled, b), b, _channels(pooled, b))
+            self._activation.forward(context, pooled, out=pooled)
 
     def backward(
-        self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
     ) -> None:
         w, image, _ = inputs
         # Written over the gradient after the activation.
-        before = GradientTargets(run.backend, [grad], [True], kernels=into.kernels)
-        self._activation.backward(run, grad, [None], value, before)
-        if into.needs(2):
-            into.add(2, lambda out: run.kernels.sum_columns(_channels(grad, out), out))
-        if into.needs(0):
-            into.add(0, lambda out: self._weight_gradient(run, grad, work, image, out))
-        if into.needs(1):
-            into.add(1, lambda out: self._image_gradient(run, grad, work, w, out))
+        before = GradientTargets(context.backend, [grad], [True], kernels=grads.kernels)
+        self._activation.backward(context, grad, [None], value, before)
+        if grads.needs(2):
+            grads.add(2, lambda out: context.kernels.sum_columns(_channels(grad, out), out))
+        if grads.needs(0):
+            grads.add(0, lambda out: self._weight_gradient(context, grad, work, image, out))
+        if grads.needs(1):
+            grads.add(1, lambda out: self._image_gradient(context, grad, work, w, out))
 
-    def _weight_gradient(self, run: PassContext, grad: Any, work: Any, image: Any, out: Any) -> None:
-        for images, strips, products, columns in self._blocks(run, len(out), image.shape[1]):
-            run.kernels.pack(self._windows.strips, image[:, images], strips)
-            run.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
+    def _weight_gradient(self, context: PassContext, grad: Any, work: Any, image: Any, out: Any) -> None:
+        for images, strips, products, columns in self._blocks(context, len(out), image.shape[1]):
+            context.kernels.pack(self._windows.strips, image[:, images], strips)
+            context.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
             for start, part in columns:
                 rows = slice(start, start + self._windows.size)
                 keep = 1.0 if images.start or part.start else 0.0
-                run.matmul(products[:, part], strips[rows].T, out, keep=keep)
+                context.matmul(products[:, part], strips[rows].T, out, keep=keep)
 
-    def _image_gradient(self, run: PassContext, grad: Any, work: Any, w: Any, out: Any) -> None:
-        for images, strips, products, columns in self._blocks(run, len(w), out.shape[1]):
-            run.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
+    def _image_gradient(self, context: PassContext, grad: Any, work: Any, w: Any, out: Any) -> None:
+        for images, strips, products, columns in self._blocks(context, len(w), out.shape[1]):
+            context.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
             strips.fill(0)
             for start, part in columns:
                 rows = slice(start, start + self._windows.size)
-                run.matmul(w.T, products[:, part], strips[rows], keep=1.0)
-            run.kernels.unpack(self._windows.strips, strips, out[:, images])
+                context.matmul(w.T, products[:, part], strips[rows], keep=1.0)
+            context.kernels.unpack(self._windows.strips, strips, out[:, images])
 
     @property
     def _windows(self) -> ImageWindows:
         return self._convolution.windows
 
-    def _blocks(self, run: PassContext, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list[Part]]]:
+    def _blocks(
+        self, context: PassContext, channels: int, num_images: int
+    ) -> Iterator[tuple[slice, Any, Any, list[Part]]]:
         """Blocks of images: (images, strips, products, (first row of strips, slice of products) for each column)."""
         convolved: Image = self._pooling.windows.image
         strip, height = self._windows.strips.size, convolved.height
-        fit = run.kernels.packed_elements // (strip * height + convolved.size)
-        step = max(1, min(num_images, fit, self._convolution.images_at_a_time(run)))
+        fit = context.kernels.packed_elements // (strip * height + convolved.size)
+        step = max(1, min(num_images, fit, self._convolution.images_at_a_time(context)))
         strip_memory, product_memory = (
-            run.backend.empty(strip, height * step),
-            run.backend.empty(channels, height * step * convolved.width),
+            context.backend.empty(strip, height * step),
+            context.backend.empty(channels, height * step * convolved.width),
         )
         for start in range(0, num_images, step):
             images = slice(start, min(start + step, num_images))

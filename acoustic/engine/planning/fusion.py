@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from acoustic.engine.planning.fused_convolution import ConvolutionPooling
 from acoustic.kernels.shape import Shape
-from acoustic.nodes.base import RISING, Node
+from acoustic.nodes.base import Node
 from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.pooling import MaxPooling
-from acoustic.nodes.sums import Plus
+from acoustic.nodes.properties import RISING, SUM
 
 
 def fuse(order: Sequence[Node], shapes: dict[str, Shape], wanted: set[str]) -> dict[str, Node]:
@@ -22,7 +22,7 @@ def fuse(order: Sequence[Node], shapes: dict[str, Shape], wanted: set[str]) -> d
     def is_inner(node: Node) -> bool:
         return users[node.name] == 1 and node.name not in wanted
 
-    fused = {node.name: _convolution_pooling(node, shapes, is_inner) for node in order if type(node) is MaxPooling}
+    fused = {node.name: _convolution_pooling(node, shapes, is_inner) for node in order if isinstance(node, MaxPooling)}
     return {name: node for name, node in fused.items() if node is not None}
 
 
@@ -34,11 +34,11 @@ def _convolution_pooling(
     if not activation.has(RISING) or not is_inner(activation):
         return None
     plus = activation.operands[0]
-    if type(plus) is not Plus or not is_inner(plus):
+    if not plus.has(SUM) or not is_inner(plus):
         return None
     for convolution, bias in (plus.operands, plus.operands[::-1]):
         if (
-            type(convolution) is Convolution
+            isinstance(convolution, Convolution)
             and is_inner(convolution)
             and shapes[bias.name] == (convolution.settings["outputChannels"], 1)
         ):

@@ -36,62 +36,66 @@ class GapMasked(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return self.node.splits_frames(*shapes)
 
-    def _real(self, run: PassContext, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
+    def _real(self, context: PassContext, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""
-        gaps = run.sequences.gaps if run.sequences is not None else None
+        gaps = context.sequences.gaps if context.sequences is not None else None
         if gaps is None:
             return None
         count = next(x.shape[1] for x in (*(x for x, has in zip(inputs, self.framed) if has), *others) if x is not None)
-        part = gaps[run.first_column : run.first_column + count]
+        part = gaps[context.first_column : context.first_column + count]
         return (~part).nonzero()[0] if part.any() else None
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any, **work: Any) -> None:
-        real = self._real(run, inputs, ())
+    def forward(self, context: PassContext, *inputs: Any, out: Any, **work: Any) -> None:
+        real = self._real(context, inputs, ())
         if real is None:
-            self.node.forward(run, *inputs, out=out, **work)
+            self.node.forward(context, *inputs, out=out, **work)
         elif not len(real):
             out.fill(0)
         else:
-            fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
-            self.node.forward(run, *self._taken(run, inputs, real), out=out, **fewer)
+            fewer = {name: _taken(context, matrix, real) for name, matrix in work.items()}
+            self.node.forward(context, *self._taken(context, inputs, real), out=out, **fewer)
             for name, matrix in fewer.items():
                 if matrix is not None:
                     work[name][:, real] = matrix
 
-    def tangent(self, run: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        real = self._real(run, inputs, ())
+    def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        real = self._real(context, inputs, ())
         if real is None:
-            return self.node.tangent(run, inputs, tangents)
-        return self.node.tangent(run, self._taken(run, inputs, real), self._taken(run, tangents, real))
+            return self.node.tangent(context, inputs, tangents)
+        return self.node.tangent(context, self._taken(context, inputs, real), self._taken(context, tangents, real))
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, **work: Any) -> None:
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, **work: Any
+    ) -> None:
         has_columns = [*(grads.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
-        real = self._real(run, inputs, has_columns)
+        real = self._real(context, inputs, has_columns)
         if real is None:
-            self.node.backward(run, grad, inputs, value, grads, **work)
+            self.node.backward(context, grad, inputs, value, grads, **work)
             return
         targets = [
-            run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
+            context.backend.empty(target.shape[0], len(real) if framed else target.shape[1])
+            if target is not None
+            else None
             for target, framed in zip(grads.targets, self.framed)
         ]
-        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=grads.rows, kernels=grads.kernels)
+        inner = GradientTargets(context.backend, targets, [True] * len(targets), rows=grads.rows, kernels=grads.kernels)
         if len(real):
-            fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
-            self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)
+            fewer = {name: _taken(context, matrix, real) for name, matrix in work.items()}
+            self.node.backward(context, grad, self._taken(context, inputs, real), value, inner, **fewer)
             inner.complete()
         for k, target in enumerate(targets):
             if target is not None:
                 grads.add(k, _scatter(target, real, self.framed[k]))
 
-    def _taken(self, run: PassContext, inputs: Sequence[Any], real: Any) -> list[Any]:
-        return [_taken(run, x, real) if framed else x for x, framed in zip(inputs, self.framed)]
+    def _taken(self, context: PassContext, inputs: Sequence[Any], real: Any) -> list[Any]:
+        return [_taken(context, x, real) if framed else x for x, framed in zip(inputs, self.framed)]
 
 
-def _taken(run: PassContext, matrix: Any, columns: Any) -> Any:
+def _taken(context: PassContext, matrix: Any, columns: Any) -> Any:
     """Some columns of a matrix, as a new matrix."""
     if isinstance(matrix, Indicators):
         return matrix.columns(columns)
-    return None if matrix is None else run.xp.asfortranarray(matrix[:, columns])
+    return None if matrix is None else context.xp.asfortranarray(matrix[:, columns])
 
 
 def _scatter(part: Any, real: Any, framed: bool) -> Callable[[Any], None]:

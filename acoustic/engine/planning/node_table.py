@@ -56,9 +56,9 @@ class Traits:
     skips_gaps : bool
         Whether the node ignores gaps, the columns without a frame, by itself.
     calls_kernels : callable or None
-        ``calls_kernels(node, shapes of the operands)``: whether `forward` and `backward` call methods of `run.kernels`
-        that the compiled kernels can write to a table, `run.matmul` and `into`, and nothing else, the same calls in
-        every pass. It holds for the type itself and not for those derived from it.
+        ``calls_kernels(node, shapes of the operands)``: whether `forward` and `backward` call methods of
+        `context.kernels` that the compiled kernels can write to a table, `context.matmul` and `grads`, and nothing
+        else, the same calls in every pass. It holds for the type itself and not for those derived from it.
     """
 
     value_in_place: tuple[int, ...] = ()
@@ -132,7 +132,7 @@ TABLE: dict[type[Node], Traits] = {
 def traits(node: Node) -> Traits:
     """The entry of a node's type, or of its nearest base; that of a loop follows from its nodes."""
     if isinstance(node, Loop):
-        products = node.frame_products
+        products = () if node.compiled is None else node.compiled.frame_products
         weights = node.sole_products(lambda member: traits(member).layer_inputs)
         return Traits(frame_products=products, hands_out=products, layer_inputs=weights)
     if isinstance(node, GapMasked):

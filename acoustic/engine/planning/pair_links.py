@@ -8,9 +8,10 @@ import numpy as np
 
 from acoustic.kernels.shape import Shape
 from acoustic.network.traversal import forward_order, need_gradient
-from acoustic.nodes.base import SOCKET, Node, PassContext
+from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
+from acoustic.nodes.properties import SOCKET
 from readers.errors import ModelError
 
 
@@ -53,25 +54,27 @@ class ExternalInput(Node):
         is_real = (numbers >= 0) & (columns >= 0)
         self._sequence, self._columns = numbers[is_real], columns[is_real]
 
-    def forward(self, run: PassContext, *, out: Any) -> None:
+    def forward(self, context: PassContext, *, out: Any) -> None:
         if self._values is None:
             raise ModelError(
                 f"{self.where}: takes the values of another network; expected an action for pairs of networks, such as "
                 "trainEncoderDecoder"
             )
         out.fill(0)
-        out[:, run.xp.asarray(self._columns)] = self._values[:, run.xp.asarray(self._sequence)]
+        out[:, context.xp.asarray(self._columns)] = self._values[:, context.xp.asarray(self._sequence)]
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
-        mine, sequence = grad[:, run.xp.asarray(self._columns)], run.xp.asarray(self._sequence)
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
+        mine, sequence = grad[:, context.xp.asarray(self._columns)], context.xp.asarray(self._sequence)
         if self.first_only:
             self.gradient = mine  # each sequence has one first step, and these are in order
             if len(self._sequence) != self._values.shape[1]:
-                self.gradient = run.xp.zeros_like(self._values)
+                self.gradient = context.xp.zeros_like(self._values)
                 self.gradient[:, sequence] = mine
             return
-        member = run.xp.zeros((len(self._columns), self._values.shape[1]), dtype=grad.dtype)
-        member[run.xp.arange(len(self._columns)), sequence] = 1
+        member = context.xp.zeros((len(self._columns), self._values.shape[1]), dtype=grad.dtype)
+        member[context.xp.arange(len(self._columns)), sequence] = 1
         self.gradient = mine @ member
 
 
@@ -93,14 +96,16 @@ class GradientReturn(Node):
     def infer_shape(self, *shapes: Shape) -> Shape:
         return Shape(1, 1)
 
-    def forward(self, run: PassContext, *inputs: Any, out: Any) -> None:
+    def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
         out.fill(0)
 
-    def backward(self, run: PassContext, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
+    def backward(
+        self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
+    ) -> None:
         for k, gradients in enumerate(self.gradients):
-            into.add(k, partial(self._write, run, gradients))
+            grads.add(k, partial(self._write, context, gradients))
 
-    def _write(self, run: PassContext, gradients: list[tuple[Any, Any]], out: Any) -> None:
+    def _write(self, context: PassContext, gradients: list[tuple[Any, Any]], out: Any) -> None:
         out.fill(0)
         for columns, gradient in gradients:
-            out[:, run.xp.asarray(columns)] += gradient
+            out[:, context.xp.asarray(columns)] += gradient

@@ -14,7 +14,7 @@ from acoustic.kernels.compiled.image import CompiledImageKernels
 from acoustic.kernels.compiled.operands import flat, frames
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
 from acoustic.kernels.compiled.word import CompiledWordKernels
-from acoustic.runtime.products import DIRECT
+from acoustic.runtime.products import DIRECT, Caller
 from acoustic.runtime.thread_team import ThreadTeam
 
 
@@ -24,7 +24,7 @@ def columns(*matrices: Any) -> list[Any]:
 
 
 class CompiledKernels(
-    CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, CompiledGroupKernels, ArrayKernels
+    Caller, CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, CompiledGroupKernels, ArrayKernels
 ):
     """The kernels of float32 on the CPU; ArrayKernels describes each operation.
 
@@ -36,17 +36,9 @@ class CompiledKernels(
         Threads that divide large products; by default the calling thread computes them.
     """
 
-    calls: Any = DIRECT  # how compiled loops are called: at once, or written to a table
-
     def __init__(self, team: ThreadTeam | None = None, product_team: ThreadTeam | None = None) -> None:
         super().__init__(np, product_team)
         self.team = team
-
-    def through(self, calls: Any) -> "CompiledKernels":
-        """Return kernels that make their calls through an object of acoustic/runtime/tables.py."""
-        kernels = CompiledKernels()
-        kernels.calls = calls
-        return kernels
 
     @property
     def in_numpy(self) -> ArrayKernels:

@@ -4,7 +4,6 @@ The loops are in layer_kernels.py and estimate_kernels.py. No Python runs betwee
 and memory is read again only where the norms require it.
 """
 
-import copy
 import threading
 from typing import Any
 
@@ -13,13 +12,13 @@ import numpy as np
 from acoustic.engine.execution.gradient_sink import LayerUpdate
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_zeros
-from acoustic.runtime.products import DIRECT
+from acoustic.runtime.products import Caller
 from acoustic.runtime.tables import address_of, is_possible, same
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 
 
-class CompiledLayer(LayerUpdate):
+class CompiledLayer(Caller, LayerUpdate):
     """Compiled counterpart of ArrayLayer for the online and plain methods.
 
     `turn` decides which worker updates the Fisher estimates of this layer, work that cannot be split.
@@ -32,7 +31,6 @@ class CompiledLayer(LayerUpdate):
         self.twin = twin
         self.bias = twin.bias
         self.turn = turn
-        self.calls: Any = DIRECT
         self.whole = self  # what a copy that makes its calls in another way belongs to
         self._table = layer_table
         self._scratch_size = estimate_kernels.scratch_size
@@ -95,12 +93,6 @@ class CompiledLayer(LayerUpdate):
             if self._layer["doubtful"][side]:
                 self._layer["doubtful"][side] = 0
                 fisher.reorthogonalise()
-
-    def through(self, calls: Any) -> "CompiledLayer":
-        """Return a layer that makes its calls through an object of acoustic/runtime/tables.py."""
-        layer = copy.copy(self)
-        layer.calls = calls
-        return layer
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
         self.whole.reserve(num_frames, count)

@@ -9,7 +9,7 @@ from acoustic.engine.planning.node_table import traits
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.sums import Plus
+from acoustic.nodes.properties import SUM
 from acoustic.training.natural_gradient.online import OnlineFisher
 from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.rules.natural_gradient import ONLINE, SIMPLE, NaturalGradient
@@ -78,7 +78,7 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
     """Return the learnable column whose only use is to be added to the product, if the product has no other use."""
     above = users.get(product.name, ())
     roots = {*network.criteria, *network.evaluations, *network.outputs}
-    if len(above) != 1 or type(above[0]) is not Plus or product.name in roots:
+    if len(above) != 1 or not above[0].has(SUM) or product.name in roots:
         return None
     for bias, addend in (above[0].operands, above[0].operands[::-1]):
         if addend is not product or not bias.is_stored or not bias.needs_gradient or len(users[bias.name]) != 1:

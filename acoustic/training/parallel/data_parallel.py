@@ -17,7 +17,7 @@ import numpy as np
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import RANDOM
+from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import SequenceState
 from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import EvaluationTotals

@@ -8,7 +8,8 @@ import numpy as np
 
 from acoustic.network.network import Network
 from acoustic.network.traversal import computed_operands, forward_order
-from acoustic.nodes.base import DELAY, RANDOM, Node
+from acoustic.nodes.base import Node
+from acoustic.nodes.properties import DELAY, DIFFERENCE, ELEMENT_PRODUCT, NEGATIVE, PRODUCT, RANDOM, SCALED, SUM
 from acoustic.runtime.thread_team import share_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
@@ -16,8 +17,6 @@ from readers.errors import ModelError
 from readers.minibatches.sequence_layout import SequenceLayout
 
 AVERAGE = "expected parallelizationMethod=ModelAveragingSGD"
-SUMS = ("Plus", "Minus", "Negate")  # of criteria that are sums over frames
-FACTORS = ("Times", "Scale", "ElementTimes")  # of such a criterion and something without frames
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,8 @@ def _reads(node: Node, sums: set[str]) -> bool:
 def _combines(node: Node, sums: set[str], framed: set[str]) -> bool:
     """Return whether a node is a linear combination of sums over frames."""
     summed = [operand.name in sums for operand in computed_operands(node)]
-    if node.type_name in SUMS:
+    if node.has(SUM, DIFFERENCE, NEGATIVE):
         return all(summed)
     framed_factors = [operand.name in framed for operand, is_sum in zip(computed_operands(node), summed) if not is_sum]
-    return node.type_name in FACTORS and summed.count(True) == 1 and not any(framed_factors)
+    is_multiple = node.has(PRODUCT, ELEMENT_PRODUCT, SCALED)
+    return is_multiple and summed.count(True) == 1 and not any(framed_factors)

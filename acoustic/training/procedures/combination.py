@@ -14,6 +14,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.editing import clone
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.properties import SUM
 from acoustic.training.evaluation import scalar
 from acoustic.training.procedures.lbfgs import minimise
 from readers.common.report import Log
@@ -71,7 +72,7 @@ def layers_of(network: Network) -> list[list[str]]:
 def _matrix_beside(network: Network, column: Node, matrices: dict[str, list[str]]) -> str:
     """Return the name of the matrix to whose product a column is added, or of the column if there is none."""
     for user in network.nodes.values():
-        if user.type_name == "Plus" and column in user.operands:
+        if user.has(SUM) and column in user.operands:
             for addend in user.operands:
                 for operand in addend.operands:
                     if operand.name in matrices:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from acoustic.network import editing
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.properties import LOG_SUM_GROUPS, PRODUCT, SUM
 from readers.errors import ModelError
 
 POWER = 1 / 3
@@ -145,12 +146,12 @@ def affine_layer(network: Network, name: str) -> AffineLayer:
     """Return the layer W x + b, in either order, whose value is a node. Raises ModelError if there is none."""
     total = network[name]
     parameters = {node.name for node in network.parameters()}
-    if total.type_name == "Plus":
+    if total.has(SUM):
         for product, bias in (total.operands, total.operands[::-1]):
-            fits = product.type_name == "Times" and bias.name in parameters and bias.value.shape[1] == 1
+            fits = product.has(PRODUCT) and bias.name in parameters and bias.value.shape[1] == 1
             if fits and product.operands[0].name in parameters:
                 alone = [len(editing.users(network, node)) == 1 for node in (product, bias, product.operands[0])]
                 if all(alone):
                     return AffineLayer(total.name, product.name, product.operands[0].name, bias.name)
-    what = "has sub-classes already" if total.type_name == "LogSumGroups" else "is not an affine layer"
+    what = "has sub-classes already" if total.has(LOG_SUM_GROUPS) else "is not an affine layer"
     raise ModelError(f"{total.where}: {what}; expected W x + b of parameters that no other node uses")

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from acoustic.network.network import Network
+from acoustic.nodes.properties import ERROR_COUNT
 from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.options import TrainingOptions
 from acoustic.training.reporting.log import minibatch_line
@@ -50,7 +51,7 @@ class Display:
         self.epoch = epoch
         self.total_frames = total_frames
         self.labels = {name: name for name in names}
-        errors = [name for name in names if network[name].type_name == "ErrorPrediction"]
+        errors = [name for name in names if network[name].has(ERROR_COUNT)]
         if len(errors) == 1:
             self.labels[errors[0]] = "error"
         self.labels[names[0]] = "loss"

@@ -9,27 +9,19 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.compiled.operands import flat, frames, share_rows
-from acoustic.runtime.products import DIRECT
+from acoustic.runtime.products import DIRECT, Caller
 from acoustic.runtime.thread_team import ThreadTeam
 from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
 from acoustic.training.rules.base import Step
 
 
-class CompiledRules(ArrayRules):
+class CompiledRules(Caller, ArrayRules):
     """Compiled counterpart of ArrayRules; `team` holds the threads that share long updates."""
-
-    calls: Any = DIRECT  # how compiled loops are called: at once, or written to a table
 
     def __init__(self, team: ThreadTeam | None = None) -> None:
         super().__init__(np)
         self.team = team
-
-    def through(self, calls: Any) -> "CompiledRules":
-        """Return rules that make their calls through an object of acoustic/runtime/tables.py."""
-        rules = CompiledRules()
-        rules.calls = calls
-        return rules
 
     @property
     def in_numpy(self) -> ArrayRules:

@@ -11,7 +11,7 @@ import pytest
 from acoustic.actions import CommonSettings, make_action
 from acoustic.actions.decode_pairs import edit_distance
 from acoustic.network.model_file import load_model
-from acoustic.nodes.base import SOCKET
+from acoustic.nodes.properties import SOCKET
 from readers.config.config import Config
 from readers.errors import ArgonautError
 

@@ -15,9 +15,10 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.node_table import traits
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import DELAY, SOCKET, VALUE, WORK, Node, PassContext, Shape
+from acoustic.nodes.base import VALUE, WORK, Node, PassContext, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
+from acoustic.nodes.properties import DELAY, SOCKET
 from acoustic.nodes.registry import node_class, registered_nodes
 from acoustic.nodes.sequence_criterion import SupervisedCriterion
 from acoustic.runtime.engine_options import EngineOptions
@@ -124,11 +125,11 @@ def test_backward_adds(example):
     operands = example.operands(rng)
     network, _ = build(example, operands)
     node = network["v"]
-    run = PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0), (1,))
+    context = PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0), (1,))
     value = np.empty(tuple(network.shapes["v"]), order="F")
     work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
-    node.forward(run, *operands, out=value, **work)
+    node.forward(context, *operands, out=value, **work)
     grad = np.asfortranarray(rng.standard_normal(value.shape))
     able = [k for k in range(len(operands)) if node.has_gradient(k)]
     before = [np.asfortranarray(rng.standard_normal(operand.shape)) for operand in operands]
@@ -142,7 +143,7 @@ def test_backward_adds(example):
         for fresh in (True, False):
             targets = [np.array(b, order="F") if k in wanted else None for k, b in enumerate(before)]
             into = GradientTargets(network.backend, targets, [fresh] * len(targets), rows=rows)
-            node.backward(run, grad.copy(order="F"), inputs, value if VALUE in reads else None, into, **kept)
+            node.backward(context, grad.copy(order="F"), inputs, value if VALUE in reads else None, into, **kept)
             results.append(targets)
         for k in wanted:
             np.testing.assert_allclose(results[1][k], before[k] + results[0][k], rtol=1e-12, atol=1e-12)
@@ -153,15 +154,15 @@ def test_backward_adds(example):
 def test_value_may_overwrite_the_operands_it_names(example):
     operands = example.operands(np.random.default_rng(4))
     network, _ = build(example, operands)
-    node, run = network["v"], PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0))
+    node, context = network["v"], PassContext(network.backend, True, example.settings.get("dropout_rate", 0.0))
     separate = np.empty(tuple(network.shapes["v"]), order="F")
     work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
-    node.forward(run, *operands, out=separate, **work)
+    node.forward(context, *operands, out=separate, **work)
     for k in traits(node).value_in_place:
         if operands[k].shape == separate.shape:
             copies = [operand.copy(order="F") for operand in operands]
-            node.forward(run, *copies, out=copies[k], **work)
+            node.forward(context, *copies, out=copies[k], **work)
             np.testing.assert_array_equal(copies[k], separate)
 
 

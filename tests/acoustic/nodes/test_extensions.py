@@ -97,19 +97,19 @@ class Columns(Updater):
 
 
 ADDS_TWICE = """
-    def backward(self, run, grad, inputs, value, grads):
+    def backward(self, context, grad, inputs, value, grads):
         if grads.needs(0):
-            super().backward(run, grad, inputs, value, grads)
-            super().backward(run, grad, inputs, value, grads)
+            super().backward(context, grad, inputs, value, grads)
+            super().backward(context, grad, inputs, value, grads)
 """
 ADDS_NOTHING_FOR_0 = """
-    def forward(self, run, e, index, *, out):
-        super().forward(run, e, index, out=out)
+    def forward(self, context, e, index, *, out):
+        super().forward(context, e, index, out=out)
         out *= index != 0
 
-    def backward(self, run, grad, inputs, value, grads):
+    def backward(self, context, grad, inputs, value, grads):
         if grads.needs(0) and inputs[1].any():
-            super().backward(run, grad * (inputs[1] != 0), inputs, value, grads)
+            super().backward(context, grad * (inputs[1] != 0), inputs, value, grads)
 """
 
 
@@ -183,10 +183,10 @@ class Rest(Node):
     def infer_shape(self, x, w):
         return Shape(1, 1) if self.sums_frames else x
 
-    def forward(self, run, x, w, *, out):
+    def forward(self, context, x, w, *, out):
         out.fill(0)
 
-    def backward(self, run, grad, inputs, value, grads):
+    def backward(self, context, grad, inputs, value, grads):
         pass
 
 

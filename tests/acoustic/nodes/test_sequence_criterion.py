@@ -182,7 +182,7 @@ def test_gaps_and_frames_without_supervision_have_no_gradient():
     engine = Engine(network, ["J"])
     engine.forward(matrices, training=True, layout=layout)
     work, out = np.full_like(z, np.nan), np.empty((1, 1))
-    node.forward(engine._pass_inputs.run, matrices["labels"], z, z, out=out, work=work)
+    node.forward(engine._pass_inputs.context, matrices["labels"], z, z, out=out, work=work)
     supervised = np.zeros(layout.num_columns, bool)
     for slot, step, count, _ in layout.supervisions:
         supervised[(step + np.arange(count)) * 3 + slot] = True

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
+from acoustic.engine.execution import backward
+from acoustic.kernels.compiled import operands
 from acoustic.recurrence.loop_node import Loop
+from acoustic.runtime import products
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.operations import Pass
 from acoustic.training.natural_gradient import make_updater
@@ -76,11 +79,7 @@ def assert_same(monkeypatch):
     return check
 
 
-@in_tables
-@pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_systems(system, threads, assert_same, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+def trained_system(system, options):
     make, rule, rows, num_sequences = SYSTEMS[system]
 
     def minibatches():
@@ -92,12 +91,36 @@ def test_systems(system, threads, assert_same, monkeypatch):
             layout = SequenceLayout.of_lengths([frames // num_sequences] * num_sequences) if num_sequences else None
             yield {"features": features, "labels": labels}, layout
 
-    def train(options):
-        network = make()
-        return Trained(network, network.criteria[0], minibatches(), options, rule).results
+    network = make()
+    return Trained(network, network.criteria[0], minibatches(), options, rule)
 
+
+@in_tables
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_systems(system, threads, assert_same, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
     others = () if system in ("cnn", "lstm", "lstm, few sequences") else (PLAIN,)
-    assert_same(train, WITHOUT_TABLES, *others)
+    assert_same(lambda options: trained_system(system, options).results, WITHOUT_TABLES, *others)
+
+
+@in_tables
+def test_products_and_updates_beside_a_loop_which_threads_divide(assert_same, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(products, "SHARE_FROM", 1)
+    for module in (backward, operands):
+        monkeypatch.setattr(module, "SPLIT_FROM", 1)
+    program = trained_system("lstm", FULL).engine.program
+    of_two = {
+        (operation.kernel, operation.node)
+        for listed in (program._forward, program._backward)
+        for phase in listed.phases
+        if len(phase) == 2 and all(phase)
+        for operation in phase[1]
+    }
+    (above,) = (node.name for node in program.graph.order if node.operands and node.operands[0].name == "V")
+    assert {("matmul", above), ("momentum", "V")} <= of_two
+    assert_same(lambda options: trained_system("lstm", options).results, WITHOUT_TABLES)
 
 
 @in_tables

@@ -56,8 +56,8 @@ def test_calls_of_kernels_give_what_the_node_gives(type_name, monkeypatch):
 
 def test_a_derived_type_has_the_entry_of_its_base_but_is_not_listed():
     class Squashed(Sigmoid):
-        def forward(self, run, x, *, out):
-            run.xp.tanh(x, out=out)
+        def forward(self, context, x, *, out):
+            context.xp.tanh(x, out=out)
 
     net = network("Sigmoid")
     node = Squashed("s", [net["z"]])
