@@ -5,7 +5,7 @@ parameters, are computed for all steps at once, before and after the steps, divi
 loop_plan.py for the computation and its memory, work_split.py for the division among threads.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,12 @@ from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
-from acoustic.recurrence.weight_layout import LAID_OUT_FROM, Factor
+from acoustic.recurrence.loop_plan import Place, Plan
+from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import WorkSplit
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.operations import Emitter, Operation, Phase, PythonCall
 from acoustic.runtime.products import SHARE_FROM
-from acoustic.runtime.tables import is_possible
 from acoustic.runtime.thread_team import ThreadTeam, share_of
 
 PADDING = 64
@@ -140,12 +139,8 @@ class BoundLoop:
         bindings = [(factor, self.operands[product.parameter], inputs[product.parameter]) for factor, product in pairs]
         for factor, _, matrix in bindings:
             factor.bind(matrix)
-        # Whether the parameter changes from pass to pass.
-        often: list[tuple[Factor, Node, Any]] = []
-        seldom: list[tuple[Factor, Node, Any]] = []
-        for each in bindings:
-            changes = not each[1].is_stored or (self.training and each[1].needs_gradient)
-            (often if changes else seldom).append(each)
+        often = [each for each in bindings if not each[1].is_stored or (self.training and each[1].needs_gradient)]
+        seldom = [each for each in bindings if each[1].is_stored and not (self.training and each[1].needs_gradient)]
         begin = []
         steps = []
         for number in range(self.count):
@@ -167,12 +162,8 @@ class BoundLoop:
                 self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
             self._usable[...] = sequences.usable_by(self._steps)
             self._held = None if sequences.whole else self._held_values(sequences)
-            before = self.split.before
-            before[:] = (
-                0
-                if self._held is None
-                else np.concatenate([held_values.ravel(order="F") for held_values in self._held])
-            )
+            held = [values.ravel(order="F") for values in self._held or ()]
+            self.split.before[:] = np.concatenate(held) if held else 0
             for factor, node, matrix in seldom:
                 factor.renew(matrix, node.version)
             for factor, _, _ in often:
@@ -311,13 +302,3 @@ def _multiply_columns(emitter: Emitter, job: Job, columns: slice) -> None:
     a, b, out, keep = job
     if columns.start != columns.stop:
         emitter.matmul(a, b[:, columns], out[:, columns], 1.0, keep)
-
-
-def compile_loop(
-    backend: Backend, options: EngineOptions, loop: LoopNodes, visible: Collection[int]
-) -> CompiledLoop | None:
-    """The compiled form of a loop; None if its nodes (see `plan_loop`) or the backend do not allow it."""
-    if not is_possible(backend):
-        return None
-    plan = plan_loop(loop, visible)
-    return None if plan is None else CompiledLoop(plan, backend, options)
