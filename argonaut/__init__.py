@@ -2,7 +2,7 @@
 
     import argonaut
 
-    recognizer = argonaut.load("en.argo")
+    recognizer = argonaut.load("en")
     print(recognizer.transcribe("call.wav"))
 
     options = argonaut.TieOptions(alignment="states.mlf", features="train.scp", out="hmms",

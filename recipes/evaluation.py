@@ -1,13 +1,17 @@
 """What recipes do with a trained network: choose search options, decode the test set, count the errors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decoder.recognizer.jobs.decoding import options as decoding
 from recipes.job import Figure, RecipeResult
 from recipes.stages import call
 from recipes.tuning import Grid
+
+if TYPE_CHECKING:
+    from readers.common.arrays import Float32Array
 
 
 @dataclass(frozen=True)
@@ -29,18 +33,22 @@ class LanguageModel:
 
 
 def language_models(
-    labels: Mapping[str, str], file: Callable[[str], Path], graph: Callable[[str], Path]
+    labels: Mapping[str, str],
+    file: Callable[[str], Path],
+    graph: Callable[[str], Path],
+    estimated: Collection[str] = ("tune-trained", "trained"),
 ) -> dict[str, LanguageModel]:
     """Return the language models of a recipe.
 
     That of the transcripts, `trained`, is replaced by `tune-trained` while search options are chosen, which does not
     know the sentences of the development set.
 
-    labels: name -> label; file, graph: the paths of a name.
+    labels: name -> label; file, graph: the paths of a name; estimated: the models that the recipe estimates, without
+    `tune-trained` if `trained` does not know these sentences, either.
     """
     models = {}
     for name, label in labels.items():
-        tuned = "tune-trained" if name == "trained" else name
+        tuned = f"tune-{name}" if f"tune-{name}" in estimated else name
         models[name] = LanguageModel(label, file(name), graph(name), file(tuned), graph(tuned))
     return models
 
@@ -58,6 +66,7 @@ class Evaluation:
     ivectors: for a network that takes i-vectors, the path of the list of a set's.
     units: what is recognised, words or phones.
     fold: map of phones with which errors are counted.
+    tuned_on: name of the list with which the search options are chosen, of the development set or a part of it.
     """
 
     out: Path
@@ -71,27 +80,36 @@ class Evaluation:
     ivectors: Callable[[str], Path] | None = None
     units: str = "words"
     fold: Path | None = None
+    tuned_on: str = "dev"
 
     def tune(self) -> int:
         from decoder.scoring.words import read_words
-        from recipes.decoding import choose_options, open_decoder, score_utterances, store_choice
+        from recipes.decoding import choose_options, open_decoder
         from recipes.tuning import Development
 
-        development = Development(
-            score_utterances(
-                self.model, self.out / "lists" / "dev.scp", self.window, ivectors=self.ivectors and self.ivectors("dev")
-            ),
-            read_words(self.out / "labels" / f"dev.{self.units}.mlf"),
-            self.phone_map,
-        )
+        references = read_words(self.out / "labels" / f"dev.{self.units}.mlf")
+        development = Development(self.scores(self.tuned_on), references, self.phone_map)
         for name, lm in self.language_models.items():
             decoder = open_decoder(lm.tuning_graph, lm.tuning_file)
             chosen, score = choose_options(decoder, development, self.grid, self.tuned_file(name), self.workers)
-            store_choice(lm.graph, chosen, self.model, lm.file)
+            self.store(lm, chosen)
             shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
             rate = f"{self.rate} {score.word_error_rate:.1f}%"
             print(f"dev {rate} ({score.num_words} {self.units}, {lm.label}): {shown}", flush=True)
         return 0
+
+    def scores(self, name: str) -> "dict[str, Float32Array]":
+        """Return the scaled log-likelihoods of the utterances in a list, (outputs, frames) each."""
+        from recipes.decoding import score_utterances
+
+        vectors = self.ivectors and self.ivectors(name)
+        return score_utterances(self.model, self.out / "lists" / f"{name}.scp", self.window, ivectors=vectors)
+
+    def store(self, lm: LanguageModel, chosen: dict[str, float]) -> None:
+        """Store chosen options in the graph of a language model."""
+        from recipes.decoding import store_choice
+
+        store_choice(lm.graph, chosen, self.model, lm.file)
 
     def decode(self) -> int:
         from recipes.decoding import search_options

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 MAX_RATE = 1_000_000  # Hz, as in the description of a bundle
 PHONE_MAP = Path(__file__).parent / "timit" / "data" / "phones.61-48-39.txt"
-LayoutName = Literal["timit-words", "timit", "lvcsr", "an4", "own", "own-given", "an4-blstm", "an4-dnn-blstm"]
+LayoutName = Literal[
+    "timit-words", "timit", "lvcsr", "an4", "own", "own-given", "own-lfmmi", "own-lfmmi-given", "an4-blstm",
+    "an4-dnn-blstm",
+]  # fmt: skip
 Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
 
 
@@ -68,6 +71,10 @@ LAYOUTS["own-given"] = replace(
     LAYOUTS["own"], graph="graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
     hypotheses="final/decode/given/test.mlf",
 )  # fmt: skip
+LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
+    replace(LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}")
+    for name in ("own", "own-given")
+)  # fmt: skip
 LAYOUTS["an4-blstm"], LAYOUTS["an4-dnn-blstm"] = (
     replace(
         LAYOUTS["an4"], model=f"{network}/model/an4.{network}", tuned=f"{network}/tune/trained.json",
@@ -87,6 +94,7 @@ class PartOptions(Options):
     features: Path | None = option(None, "configuration of HCopy")
     dict: Path | None = option(None, "pronunciation dictionary, for alignment")
     ivector_model: Path | None = option(None, "model of i-vectors, for an acoustic model that takes them")
+    g2p: Path | None = option(None, "model of argonaut g2p train, for words that the dictionary lacks")
     tuned: Path | None = option(None, "search options, tune.json of a recipe")
     window: int | None = option(None, "frames in the input of the model (default: as trained)", least=1)
     output_node: str | None = option(None, "node of the log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
@@ -102,7 +110,7 @@ class PartOptions(Options):
     def files(self) -> Files:
         """Return the files that are given."""
         names = {"dictionary": "dict", "ivectors": "ivector_model"}
-        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "tuned")
+        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "tuned")
         return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
 
 
@@ -113,6 +121,16 @@ class AboutOptions(Options):
     name: str = option("", "name of the bundle (default: that of the model)", metavar="NAME")
     language: str = option("", "language, such as en or de-AT", metavar="TAG")
     licence: str = option("", "terms of use")
+    card: Path | None = option(
+        None, "JSON with data, hours, speakers, weaknesses and errors of the model, as the page on bundles describes it"
+    )
+    lowest_rate: int | None = option(
+        None,
+        "sampling rate from which audio is accepted without --upsample, as the model was trained on such audio, too",
+        least=1,
+        most=MAX_RATE,
+        metavar="HZ",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +178,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
-    from decoder.recognizer import BundleParts, pack
+    from decoder.recognizer import BundleParts, ModelCard, pack
+    from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
 
     files = options.parts.files()
@@ -170,6 +189,10 @@ def make_bundle(options: PackOptions) -> "Bundle":
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
         files = layout.files(options.experiment) | files
         errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
+    card = ModelCard()
+    if about.card is not None:
+        card, measured = read_card(about.card)
+        errors = (*errors, *measured)
     parts = BundleParts(
         model=files["model"],
         graph=files["graph"],
@@ -178,6 +201,7 @@ def make_bundle(options: PackOptions) -> "Bundle":
         lm=files.get("lm"),
         dictionary=files.get("dictionary"),
         ivectors=files.get("ivectors"),
+        g2p=files.get("g2p"),
         window=options.parts.window,
         output=options.parts.output_node or BundleParts.output,
         options=read_choice(files["tuned"]) if "tuned" in files else {},
@@ -186,6 +210,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
         licence=about.licence,
         errors=errors,
         created_by=f"argonaut {program_version()}",
+        lowest_rate=about.lowest_rate or 0,
+        card=card,
     )
     return pack(parts, options.output)
 

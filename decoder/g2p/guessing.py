@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readers.common.file_part import FilePart
 from readers.common.files import require_writable
 from readers.common.report import Log, silent
 from readers.config.options import option
@@ -37,7 +38,12 @@ class CompletedDictionary(DictionaryOptions):
         self.require("g2p", self.dict is not None or self.g2p is None, "is given without {dict}; expected both")
 
     def guess(
-        self, dictionary: Iterable[Pronunciation], words: Iterable[str], path: Path, log: Log = silent
+        self,
+        dictionary: Iterable[Pronunciation],
+        words: Iterable[str],
+        path: Path,
+        log: Log = silent,
+        model: FilePart | None = None,
     ) -> "Guesses":
         """Guess the pronunciations of words that the dictionary lacks, and write them for review.
 
@@ -51,6 +57,8 @@ class CompletedDictionary(DictionaryOptions):
             Dictionary to write.
         log : callable
             Receives the number of guessed words, and phones of theirs that the dictionary lacks.
+        model : FilePart, optional
+            The model if the option `g2p` is not given.
 
         Returns
         -------
@@ -61,15 +69,16 @@ class CompletedDictionary(DictionaryOptions):
         from decoder.g2p.model import G2P
         from decoder.g2p.training import NO_WORD
 
-        if self.g2p is None:
+        g2p = self.g2p or model
+        if g2p is None:
             return Guesses()
         require_writable(path, [self.dict, self.g2p])
         dictionary = list(dictionary)
         spoken = (word for word in words if not NO_WORD.fullmatch(word))
-        guesses = complete_dictionary(dictionary, spoken, G2P.load(self.g2p))
+        guesses = complete_dictionary(dictionary, spoken, G2P.load(g2p))
         guesses.write(path)
         log(guesses.summary(path))
         phones = {phone for entry in dictionary for phone in entry.phones}
         if foreign := {phone for entry in guesses.entries for phone in entry.phones} - phones:
-            log(f"phones of guesses that {self.dict} lacks: {' '.join(sorted(foreign))}")
+            log(f"phones of guesses that {self.dict or 'the dictionary'} lacks: {' '.join(sorted(foreign))}")
         return guesses

@@ -24,6 +24,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 from decoder.lm.mapped_model import check_automaton
 from decoder.storage.mapped_file import MappedFormat, pack_names, unpack_names
 from readers.common.environment import available_cores
+from readers.common.file_part import FilePart
 from readers.common.report import Figures
 from readers.common.text import parse_object
 from readers.errors import ArgonautError, FormatError
@@ -254,12 +255,12 @@ class G2P:
         FORMAT.write(path, model.order, sections)
 
     @classmethod
-    def load(cls, path: str | Path) -> "G2P":
+    def load(cls, path: str | Path | FilePart) -> "G2P":
         """Open a model; its arrays are mapped into memory.
 
         Parameters
         ----------
-        path : path
+        path : str, Path or FilePart
 
         Returns
         -------
@@ -284,7 +285,7 @@ class G2P:
             raise FormatError(f"{path}: {fault}") from fault
 
 
-def _check_graphones(vocabulary: Sequence[str], path: str | Path) -> None:
+def _check_graphones(vocabulary: Sequence[str], path: str | Path | FilePart) -> None:
     """Raise FormatError unless these are <s>, </s> and sorted graphones."""
     if list(vocabulary[:2]) != [SENTENCE_START, SENTENCE_END] or len(vocabulary) < 3:
         raise FormatError(f"{path}: graphones begin with {list(vocabulary[:2])}; expected <s>, </s>, and graphones")

@@ -6,6 +6,7 @@ from decoder.recognizer.calibration import fit_calibration as fit_calibration
 from decoder.recognizer.calibration import measure as measure
 from decoder.recognizer.description import BundleDescription as BundleDescription
 from decoder.recognizer.description import MeasuredErrors as MeasuredErrors
+from decoder.recognizer.description import ModelCard as ModelCard
 from decoder.recognizer.forced_aligner import ForcedAligner as ForcedAligner
 from decoder.recognizer.front_end import FrontEnd as FrontEnd
 from decoder.recognizer.grammar import Grammar as Grammar

@@ -19,7 +19,19 @@ from decoder.lm.collection import open_collection
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.lm.new_words import with_rare_words
-from decoder.recognizer.bundle import CALIBRATION, CNTKMAP, DICTIONARY, GRAPH, IVECTORS, LM, MODEL, SEARCH, Bundle
+from decoder.recognizer.bundle import (
+    CALIBRATION,
+    CNTKMAP,
+    DICTIONARY,
+    G2P_MODEL,
+    GRAPH,
+    IVECTORS,
+    LM,
+    MODEL,
+    PRONUNCIATION,
+    SEARCH,
+    Bundle,
+)
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
@@ -33,6 +45,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
 from readers.tables import hmm_tables
+from readers.tables.tensor_file import load_tensors
 
 if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
@@ -62,7 +75,10 @@ def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
     about = bundle.description
     scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
     ivectors = bundle.parts.get(IVECTORS)
-    return open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
+    front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
+    if about.lowest_rate:
+        front_end.lowest_rate = about.lowest_rate
+    return front_end
 
 
 def open_decoder(
@@ -132,6 +148,16 @@ def read_calibration(bundle: Bundle) -> "Calibration | None":
 def has_tables(bundle: Bundle) -> bool:
     """Return whether a bundle has the dictionary and the tables of models from which transcripts are compiled."""
     return {DICTIONARY, "state_map"} <= bundle.parts.keys()
+
+
+def bundle_dictionary(bundle: Bundle) -> tuple[list[Pronunciation], FilePart | None]:
+    """Return the dictionary of a bundle and its pronunciation model, None if it has none.
+
+    Raises ConfigError for a bundle without a dictionary.
+    """
+    if DICTIONARY not in bundle.parts:
+        raise ConfigError(f"{bundle.path}: no dictionary; expected one in the bundle, or one for the words to align")
+    return read_any_dictionary(bundle.parts[DICTIONARY]), bundle.parts.get(G2P_MODEL)
 
 
 def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> TranscriptGraphs:
@@ -212,19 +238,27 @@ def _confidences(bundle: Bundle) -> Figures:
     return [("confidences", fitted), *(("confidences", str(measurement)) for measurement in calibration.measured)]
 
 
+def _pronunciation(bundle: Bundle) -> Figures:
+    """Return to what the map of pronunciation scores was fitted, if there is one."""
+    if PRONUNCIATION not in bundle.parts:
+        return []
+    about = load_tensors(bundle.parts[PRONUNCIATION])[1].get("about")
+    counts = about if isinstance(about, dict) else {}
+    size = f"{counts.get('utterances')} utterances of {counts.get('speakers')} speakers"
+    return [("pronunciation", f"scores, from {size}")]
+
+
 def summary(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     opened = Bundle.open(path, verify=True)
     about = opened.description
     options = ", ".join(f"{name} {value:g}" for name, value in about.options.items())
     return [
-        ("name", about.name),
-        ("language", about.language or "not named"),
-        ("licence", about.licence or "not named"),
-        ("audio", f"{about.sample_rate} Hz, {about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
+        *about.figures(),
+        ("features", f"{about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
-        *(("errors", str(rate)) for rate in about.errors),
         *_confidences(opened),
+        *_pronunciation(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
         ("made by", about.created_by or "not named"),

@@ -16,6 +16,8 @@ import numpy as np
 
 from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
 from decoder.storage.first_opening import FirstOpening
+from decoder.storage.installed import SUFFIX as SUFFIX
+from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from readers.common.file_part import FilePart
 from readers.errors import FormatError
@@ -23,12 +25,13 @@ from readers.errors import FormatError
 DESCRIPTION = "bundle.json"
 MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
 SEARCH = "search.mapped"  # what the search reads of graph, language model, cntkmap and options
+G2P_MODEL = "g2p"  # model of words that the dictionary lacks
 IVECTORS = "ivectors.safetensors"  # model that estimates them, for a network that takes them
 REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
 CALIBRATION = "calibration.json"
-MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS)
-SUFFIX = ".argo"
+PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
+MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL)
 ZIP_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 
@@ -60,7 +63,7 @@ class Bundle:
         Parameters
         ----------
         path : str or Path
-            The zip file or directory.
+            The zip file or directory, or the name of an installed bundle, such as en.
         verify : bool, optional
             Whether to compare the checksums of the members, by default when it is first opened.
 
@@ -71,10 +74,13 @@ class Bundle:
         Raises
         ------
         FormatError
-            For a file or directory that is no bundle, another version, and damage of any kind.
+            For a file or directory that is no bundle, another version, and damage of any kind; for a bare name that is
+            neither a file nor an installed bundle.
         OSError
         """
-        path = Path(path)
+        path = find_model(path)
+        if not is_bundle(path) and (fault := model_fault(path)):
+            raise FormatError(fault)
         parts = _directory_parts(path) if path.is_dir() else _zip_parts(path)
         if DESCRIPTION not in parts:
             raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
@@ -120,13 +126,14 @@ def is_bundle(path: str | Path) -> bool:
     Parameters
     ----------
     path : str or Path
+        May be the name of an installed bundle.
 
     Returns
     -------
     bool
         Also for damaged bundles, about which `Bundle.open` gives a message.
     """
-    path = Path(path)
+    path = find_model(path)
     if path.is_dir():
         return (path / DESCRIPTION).is_file()
     if not path.is_file():

@@ -3,21 +3,25 @@
     {"format": "argonaut-bundle", "version": 1, "name": "an4", "language": "en", "licence": "", "created_by": "...",
      "sample_rate": 16000, "features": {"version": 1, "settings": {"TARGETKIND": "FBANK_Z_D", ...}},
      "hcopy": {"TARGETKIND": "FBANK_Z_D", ...}, "window": 21, "output": "ScaledLogLikelihood",
-     "options": {"acweight": 0.15, ...}, "silence": null,
+     "options": {"acweight": 0.15, ...}, "silence": null, "vocabulary": 105, "lowest_rate": 8000,
+     "card": {"data": ["AN4, train: 74 speakers"], "hours": 0.8, "speakers": 74, "weaknesses": ["noise"]},
      "errors": [{"test_set": "test", "unit": "WER", "percent": 4.9, "utterances": 130, "words": 773}],
      "members": [{"name": "graph.dg", "size": 123456, "crc32": [1234567890]}, ...], "crc32": 2345678901}
 
-Each member has the CRC-32 of every 4 MiB.  The last entry is the CRC-32 of all the others, as compact JSON with sorted
-keys, so that a changed option is noticed, too.
+The fields vocabulary (words that can be recognised), lowest_rate (of the audio that the network was trained for, if it
+is less than sample_rate) and card may be missing.  Each member has the CRC-32 of every 4 MiB.  The last entry is the
+CRC-32 of all the others, as compact JSON with sorted keys, so that a changed option is noticed, too.
 """
 
 import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from decoder.graph.graph_file import is_search_option
+from readers.common.report import Figures
 from readers.common.text import parse_object
 from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError
@@ -32,6 +36,8 @@ _FIELDS = {
     *("format", "version", "name", "language", "licence", "created_by", "sample_rate", "features", "hcopy", "window"),
     *("output", "options", "silence", "errors", "members", CHECKSUM),
 }
+_OPTIONAL_FIELDS = {"vocabulary", "lowest_rate", "card"}
+_CARD_FIELDS = {"data", "hours", "speakers", "weaknesses"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,56 @@ class MeasuredErrors:
 
 
 @dataclass(frozen=True)
+class ModelCard:
+    """What a model was made of, and what it is not made for.
+
+    Attributes
+    ----------
+    data : tuple of str
+        Sets of the training, a line for each.
+    hours : float
+        Duration of the speech of the training, without copies.
+    speakers : int
+    weaknesses : tuple of str
+        What the model is bad at, a line for each.
+    """
+
+    data: tuple[str, ...] = ()
+    hours: float = 0.0
+    speakers: int = 0
+    weaknesses: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the field card of bundle.json."""
+        data, weaknesses = list(self.data), list(self.weaknesses)
+        return {"data": data, "hours": self.hours, "speakers": self.speakers, "weaknesses": weaknesses}
+
+    @classmethod
+    def parse(cls, data: Any, where: str) -> Self:
+        """Return the card in a JSON object.  Raises FormatError for a missing or unknown field, and a wrong value."""
+        if not isinstance(data, dict) or data.keys() != _CARD_FIELDS:
+            fields = ", ".join(sorted(data)) if isinstance(data, dict) else str(data)
+            raise FormatError(f"{where}: card with {fields[:60]!r}; expected {', '.join(sorted(_CARD_FIELDS))}")
+        for name in ("data", "weaknesses"):
+            lines = data[name]
+            if not (isinstance(lines, list) and len(lines) <= MAX_ENTRIES and all(map(_is_line, lines))):
+                raise FormatError(f"{where}: {name} is {str(lines)[:60]!r}; expected a list of lines of text")
+        for name, kinds in (("hours", (int, float)), ("speakers", (int,))):
+            if type(data[name]) not in kinds or not 0 <= data[name] < 2**53:
+                raise FormatError(f"{where}: {name} is {str(data[name])[:60]!r}; expected a number of at least 0")
+        return cls(tuple(data["data"]), data["hours"], data["speakers"], tuple(data["weaknesses"]))
+
+    def figures(self) -> Figures:
+        """Return names and values for people, without those that are not known."""
+        return [
+            *(("data", line) for line in self.data),
+            *([("hours", f"{self.hours:g}")] if self.hours else []),
+            *([("speakers", self.speakers)] if self.speakers else []),
+            *(("bad at", line) for line in self.weaknesses),
+        ]
+
+
+@dataclass(frozen=True)
 class BundleDescription:
     """What a bundle says about itself, without its members.
 
@@ -85,6 +141,11 @@ class BundleDescription:
     silence : tuple of str or None
         Names of the silence models; None for the default of SearchOptions.
     errors : tuple of MeasuredErrors
+    vocabulary : int
+        Number of words that can be recognised; 0 if it is not known.
+    lowest_rate : int
+        Sample rate in Hz from which audio is accepted without the option upsample; 0 for `sample_rate`.
+    card : ModelCard
     """
 
     name: str
@@ -99,6 +160,22 @@ class BundleDescription:
     licence: str = ""
     created_by: str = ""
     errors: tuple[MeasuredErrors, ...] = ()
+    vocabulary: int = 0
+    lowest_rate: int = 0
+    card: ModelCard = field(default_factory=ModelCard)
+
+    def figures(self) -> Figures:
+        """Return names and values for people."""
+        lowest = f", from {self.lowest_rate} Hz" if self.lowest_rate else ""
+        return [
+            ("name", self.name),
+            ("language", self.language or "not named"),
+            ("licence", self.licence or "not named"),
+            *self.card.figures(),
+            ("audio", f"{self.sample_rate} Hz{lowest}"),
+            *([("vocabulary", f"{self.vocabulary} words")] if self.vocabulary else []),
+            *(("errors", str(rate)) for rate in self.errors),
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields of bundle.json except members and checksum."""
@@ -124,6 +201,9 @@ class BundleDescription:
             "options": dict(self.options),
             "silence": None if self.silence is None else list(self.silence),
             "errors": errors,
+            "vocabulary": self.vocabulary,
+            "lowest_rate": self.lowest_rate,
+            "card": self.card.as_json(),
         }
 
     @classmethod
@@ -157,6 +237,8 @@ class BundleDescription:
         errors = data["errors"]
         if not isinstance(errors, list) or len(errors) > MAX_ENTRIES or not all(map(_is_error_rate, errors)):
             check.refuse("errors", "objects with test_set, unit, percent, utterances and words")
+        if "card" not in data:  # of a bundle of an earlier release
+            check.data = data = {"vocabulary": 0, "lowest_rate": 0, "card": ModelCard().as_json(), **data}
         window = check.whole("window", 1, MAX_WINDOW)
         if window % 2 == 0:
             check.refuse("window", "an odd number of frames")
@@ -168,10 +250,10 @@ class BundleDescription:
             window=window,
             options=options,
             silence=None if silence is None else tuple(silence),
-            errors=tuple(
-                MeasuredErrors(entry["test_set"], entry["unit"], entry["percent"], entry["utterances"], entry["words"])
-                for entry in errors
-            ),
+            errors=tuple(map(_measured, errors)),
+            vocabulary=check.whole("vocabulary", 0, 2**31),
+            lowest_rate=check.whole("lowest_rate", 0, MAX_RATE),
+            card=ModelCard.parse(data["card"], where),
         )
 
 
@@ -186,7 +268,7 @@ class _Checks:
         raise FormatError(f"{self.where}: {name} is {str(self.data[name])[:60]!r}; expected {expected}; {AGAIN}")
 
     def names(self) -> None:
-        for name in sorted(self.data.keys() ^ _FIELDS):
+        for name in sorted((self.data.keys() ^ _FIELDS) - _OPTIONAL_FIELDS):
             problem = f"unknown field {name[:60]!r}" if name in self.data else f"no field {name!r}"
             raise FormatError(f"{self.where}: {problem}; expected the fields of version {VERSION}; {AGAIN}")
 
@@ -211,6 +293,39 @@ class _Checks:
                     f"{self.where}: {name}: {key[:60]!r} is {str(entry)[:60]!r}; expected {what}; {AGAIN}"
                 )
         return value
+
+
+def read_card(path: str | Path) -> tuple[ModelCard, tuple[MeasuredErrors, ...]]:
+    """Read a card, as `argonaut pack --card` takes it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON object with data, hours, speakers, weaknesses and, if they were measured, errors; as in bundle.json.
+
+    Returns
+    -------
+    (ModelCard, tuple of MeasuredErrors)
+
+    Raises
+    ------
+    FormatError
+        For a missing or unknown field, and a wrong value.
+    OSError
+    """
+    data = parse_object(Path(path).read_bytes(), f"{path}", "the JSON of a card")
+    errors = data.pop("errors", [])
+    if not isinstance(errors, list) or not all(map(_is_error_rate, errors)):
+        raise FormatError(f"{path}: errors; expected objects with test_set, unit, percent, utterances and words")
+    return ModelCard.parse(data, f"{path}"), tuple(map(_measured, errors))
+
+
+def _measured(entry: Mapping[str, Any]) -> MeasuredErrors:
+    return MeasuredErrors(entry["test_set"], entry["unit"], entry["percent"], entry["utterances"], entry["words"])
+
+
+def _is_line(value: object) -> bool:
+    return _is_text(value, MAX_TEXT)
 
 
 def _is_text(value: object, most: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
+from decoder.alignment.frames import AlignedFrames, AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.long_recordings.audio_scores import AudioScores
 from decoder.alignment.long_recordings.long_alignment import align_long
@@ -21,6 +22,7 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
+from decoder.storage.installed import find_model
 from readers.audio.audio_file import Channel
 from readers.common.text import canonical
 from readers.corpora.words import WordForms
@@ -28,6 +30,7 @@ from readers.dictionaries.case import AUTO, CASES, InCase, best_case, check_case
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 
 MOST_COMPETITORS = 5000  # words
@@ -124,7 +127,8 @@ class ForcedAligner:
         Parameters
         ----------
         path : str or Path
-            A file NAME.argo or a directory, which `argonaut pack` made, or a directory of `argonaut flatstart`.
+            A file NAME.argo or a directory, which `argonaut pack` made, the name of an installed bundle, such as en, or
+            a directory of `argonaut flatstart`.
         dictionary : str, Path or sequence of Pronunciation, optional
             A file of any form; by default the dictionary of the bundle.  Models of a flat start need one.
         beam, audio, case : optional
@@ -144,14 +148,15 @@ class ForcedAligner:
             For tables that do not fit together.
         OSError
         """
+        path = find_model(path)
         aligner = cls._open(path, dictionary, beam, audio, case)
-        aligner._loaded = Path(path).resolve(), dictionary, beam, audio, case
+        aligner._loaded = path.resolve(), dictionary, beam, audio, case
         return aligner
 
     @classmethod
     def _open(
         cls,
-        path: str | Path,
+        path: Path,
         dictionary: str | Path | Sequence[Pronunciation] | None,
         beam: float | None,
         audio: AudioOptions | None,
@@ -159,10 +164,10 @@ class ForcedAligner:
     ) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
-        if (Path(path) / MMF).is_file():
+        if (path / MMF).is_file():
             if dictionary is None:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
-            parts = open_flat_start(Path(path), dictionary)
+            parts = open_flat_start(path, dictionary)
             return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
         bundle = Bundle.open(path)
         options: dict[str, Any] = dict(bundle.description.options)
@@ -229,6 +234,38 @@ class ForcedAligner:
         words = self._words(text)
         recording = self._audio.open(audio, rate)
         return replace(self._align(recording, words), notes=tuple(recording.notes))
+
+    def align_frames(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> AlignedFrames:
+        """Align one recording, and return the posterior probabilities of its frames, too.
+
+        Parameters
+        ----------
+        audio, text, rate
+            As for `align`.
+
+        Returns
+        -------
+        AlignedFrames
+
+        Raises
+        ------
+        ConfigError, GraphError, ShapeError, OSError
+            As `align`.
+        """
+        words = self._words(text)
+        recording = self._audio.open(audio, rate)
+        scores, period = self._audio.scores(recording, recording.whole())
+        alignment = self.aligner.align(self.looked_up(words), scores)
+        rows = self.goodness.phones
+        phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
+        return AlignedFrames(
+            words=tuple(words),
+            phones=tuple(AlignedPhone(phone, rows[phone], span.start, span.end, word) for phone, word, span in phones),
+            log_posteriors=self.goodness.log_posteriors(scores),
+            period=period / TICKS_PER_SECOND,
+            seconds=recording.seconds,
+            notes=tuple(recording.notes),
+        )
 
     def align_samples(self, samples: np.ndarray, rate: float, words: Sequence[str], where: str) -> Transcript:
         """Align samples as the readers of audio files return them.

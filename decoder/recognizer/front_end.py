@@ -37,6 +37,9 @@ class FrontEnd:
         Called with the message where features are not those of the training; by default, ConfigError is raised.
     ivectors : IvectorModel, optional
         For a network that takes i-vectors, which are estimated online.
+    lowest_rate : float
+        Sample rate in Hz from which audio of a lower rate than that of the training is accepted without being asked,
+        because the network was trained on such audio, too.
 
     Raises
     ------
@@ -53,8 +56,10 @@ class FrontEnd:
         rate: float | None = None,
         on_mismatch: Callable[[str], None] | None = None,
         ivectors: IvectorModel | None = None,
+        lowest_rate: float = math.inf,
     ):
         self.config = config
+        self.lowest_rate = lowest_rate
         self.scorer = scorer
         self.where = where
         self._on_mismatch = on_mismatch or _refuse
@@ -108,7 +113,7 @@ class FrontEnd:
         Raises
         ------
         ConfigError
-            For a lower rate without `upsample`.
+            For a lower rate without `upsample`, unless it is at least `lowest_rate`.
         """
         if not 0 < rate < math.inf:
             raise ConfigError(f"{where}: sample rate {rate}; expected a number of Hz above 0")
@@ -122,7 +127,7 @@ class FrontEnd:
             if lower:
                 target = max(lower)
             elif period or self.mismatch(where, rate) is not None:
-                if not upsample:
+                if not upsample and rate < self.lowest_rate:
                     raise ConfigError(
                         f"{where}: sample rate {rate:g} Hz; expected at least {min(trained_rates):g} Hz, with which "
                         f"{self.scorer.source} was trained; the option upsample accepts audio "

@@ -6,16 +6,18 @@ among many right ones counts.  Speech that the sentence takes for silence counts
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph, build_phone_loop
 from decoder.grammars.reading import open_grammar
 from decoder.grammars.slots import SlotParser
+from decoder.grammars.vocabulary import EMPTY_WORDS
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.monophone import DecodingAcceptor
 from decoder.graph.transcript import TranscriptGraphs
@@ -23,7 +25,11 @@ from decoder.recognizer.transcript import Transcript
 from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.options import SearchOptions
 from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation
 from readers.language.grammars.network import UNKNOWN, WordNetwork
+
+if TYPE_CHECKING:
+    from decoder.g2p.model import G2P
 
 LOOP_COST = 2.0  # of each phone of the loop with which a sentence is compared
 SPEECH = 10  # frames; shorter runs with phones of the loop are not counted as speech
@@ -49,6 +55,8 @@ class Grammar:
         Words that were left out because they are not in the dictionary (with `drop_missing`).
     slots : SlotParser
         Returns the tags of words.
+    guessed : tuple of Pronunciation
+        Of words that the dictionary lacks.
 
     Raises
     ------
@@ -58,6 +66,7 @@ class Grammar:
 
     def __init__(self, network: WordNetwork, graphs: TranscriptGraphs, search: SearchOptions, options: GrammarOptions):
         self.network = network
+        self.guessed: tuple[Pronunciation, ...] = ()
         self.options = options
         self._graphs = graphs
         self._search = search
@@ -74,13 +83,24 @@ class Grammar:
         graphs: TranscriptGraphs,
         search: SearchOptions,
         options: Mapping[str, float | bool],
+        g2p: "G2P | None" = None,
     ) -> Self:
-        """Open a grammar; the arguments are those of `Recognizer.with_grammar` and of the constructor."""
+        """Open a grammar; the arguments are those of `Recognizer.with_grammar` and of the constructor.
+
+        g2p: pronounces words that the dictionary lacks.
+        """
         names = [field.name for field in fields(GrammarOptions)]
         for name in options.keys() - set(names):
             raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(names)}")
         chosen: dict[str, Any] = {"weight_scale": search.lm_scale, **options}
-        return cls(open_grammar(grammar, kind), graphs, search, GrammarOptions(**chosen))
+        network = open_grammar(grammar, kind)
+        guesses = [] if g2p is None else _guesses(network, graphs.dictionary or (), g2p)
+        if guesses:
+            graphs = copy(graphs)
+            graphs.dictionary = [*(graphs.dictionary or ()), *guesses]
+        opened = cls(network, graphs, search, GrammarOptions(**chosen))
+        opened.guessed = tuple(guesses)
+        return opened
 
     def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
         """Return the transcript of a result with `grammar_score`, `accepted` and `slots`."""
@@ -132,6 +152,20 @@ class Grammar:
         graph = precompile(built.acceptor, models.transitions, None, models.states, built.outputs, where)
         rows = {state: self._graphs.rows[state] for state in graph.states if state in self._graphs.rows}
         return Decoder(graph, None, _with_silences(self._search, graph), rows, where)
+
+
+def _guesses(network: WordNetwork, dictionary: Sequence[Pronunciation], g2p: "G2P") -> list[Pronunciation]:
+    """Return pronunciations of the words of a grammar that a dictionary lacks in any case."""
+    from decoder.g2p.completion import complete_dictionary  # slow to import, and rarely needed
+
+    listed = {entry.word.casefold() for entry in dictionary}
+    missing = [word for word in network.words if word.casefold() not in listed and not _is_mark(word)]
+    return complete_dictionary((), missing, g2p).for_decoding() if missing else []
+
+
+def _is_mark(word: str) -> bool:
+    """Return whether a word of a grammar is not spoken."""
+    return word == UNKNOWN or word in EMPTY_WORDS
 
 
 def _with_silences(options: SearchOptions, graph: DecodingGraph) -> SearchOptions:

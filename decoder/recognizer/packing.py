@@ -10,6 +10,7 @@ from typing import Any
 from acoustic.network.model_file import scoring_bytes
 from acoustic.scoring.scorer import AcousticScorer
 from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
+from decoder.g2p.model import G2P
 from decoder.graph.graph_file import load_defaults, load_graph
 from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
 from decoder.recognizer.bundle import (
@@ -17,6 +18,7 @@ from decoder.recognizer.bundle import (
     CNTKMAP,
     DESCRIPTION,
     DICTIONARY,
+    G2P_MODEL,
     GRAPH,
     IVECTORS,
     LM,
@@ -28,7 +30,7 @@ from decoder.recognizer.bundle import (
     Bundle,
 )
 from decoder.recognizer.calibration import Calibration
-from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, dump
+from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, ModelCard, dump
 from decoder.recognizer.recognizer import Recognizer
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
@@ -70,6 +72,8 @@ class BundleParts:
         With it, the bundle can align words.
     ivectors : Path, optional
         Model of `argonaut ivector train`, for a network that takes i-vectors.
+    g2p : Path, optional
+        Model of `argonaut g2p train`, which pronounces words that the dictionary lacks.
     window : int, optional
         Frames that the network's input stacks; by default as the model was trained.
     output : str
@@ -83,6 +87,9 @@ class BundleParts:
     errors : tuple of MeasuredErrors
     created_by : str
         Program and version.
+    lowest_rate : int
+        Sample rate in Hz from which audio is accepted without being asked; 0 for `sample_rate`.
+    card : ModelCard
     """
 
     model: Path
@@ -92,6 +99,7 @@ class BundleParts:
     lm: Path | None = None
     dictionary: Path | None = None
     ivectors: Path | None = None
+    g2p: Path | None = None
     window: int | None = None
     output: str = "ScaledLogLikelihood"
     options: Mapping[str, float] = field(default_factory=dict)
@@ -101,6 +109,8 @@ class BundleParts:
     licence: str = ""
     errors: tuple[MeasuredErrors, ...] = ()
     created_by: str = ""
+    lowest_rate: int = 0
+    card: ModelCard = field(default_factory=ModelCard)
 
 
 def pack(parts: BundleParts, path: str | Path) -> Bundle:
@@ -128,12 +138,19 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
 
 
 def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
-    """Write a bundle again, with another map of its confidences.
+    """Write a bundle again, with another map of its confidences; see `add_member`."""
+    return add_member(bundle, CALIBRATION, calibration.dump(), path)
+
+
+def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> Bundle:
+    """Write a bundle again, with another content of one member.
 
     Parameters
     ----------
     bundle : Bundle
-    calibration : Calibration
+    name : str
+        One of the optional members.
+    content : bytes
     path : str or Path
         As for `pack`; it may be the file of the bundle.
 
@@ -148,9 +165,9 @@ def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) 
     """
 
     def fill(directory: Path) -> None:
-        for name, part in bundle.parts.items():
-            part.map().tofile(directory / name)
-        (directory / CALIBRATION).write_bytes(calibration.dump())
+        for member, part in bundle.parts.items():
+            part.map().tofile(directory / member)
+        (directory / name).write_bytes(content)
         _describe(bundle.description, directory)
 
     return _publish(path, fill)
@@ -186,8 +203,16 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     scorer = AcousticScorer(parts.model, parts.output, parts.window)
     (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output))
     tables = Path(parts.graph).parent
-    load_graph(parts.graph)
-    copied = {GRAPH: parts.graph, CNTKMAP: tables / CNTKMAP, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}
+    graph = load_graph(parts.graph)
+    if parts.g2p is not None:
+        G2P.load(parts.g2p)
+    copied = {
+        GRAPH: parts.graph,
+        CNTKMAP: tables / CNTKMAP,
+        DICTIONARY: parts.dictionary,
+        IVECTORS: parts.ivectors,
+        G2P_MODEL: parts.g2p,
+    }
     for name, source in copied.items():
         if source is not None:
             shutil.copyfile(source, directory / name)
@@ -213,6 +238,9 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         licence=parts.licence,
         created_by=parts.created_by,
         errors=tuple(parts.errors),
+        vocabulary=len({word for word in graph.outputs if word and word[0] != "<"}),
+        lowest_rate=parts.lowest_rate,
+        card=parts.card,
     )
     _describe(description, directory)
 

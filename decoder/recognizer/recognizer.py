@@ -133,7 +133,8 @@ class Recognizer(Variants):
         Parameters
         ----------
         path : str or Path
-            A file NAME.argo or a directory, which `argonaut pack` made.  Its graph and language model stay in the file
+            A file NAME.argo or a directory, which `argonaut pack` made, or the name of an installed bundle, such as en
+            (see `argonaut models`), unless there is a file of that name.  Its graph and language model stay in the file
             and are mapped into memory, so that processes share them.
         verify : bool, optional
             Whether to compare the checksums, for which every byte is read; by default when it is first opened.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import decoder_with_words
-from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.bundle import G2P_MODEL, Bundle
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
@@ -107,12 +107,13 @@ class Variants:
         Returns
         -------
         Recognizer
-            Its transcripts have `accepted` and `grammar_score`.
+            Its transcripts have `accepted` and `grammar_score`.  A bundle with a pronunciation model guesses how words
+            that its dictionary lacks are said; `guessed` has the pronunciations.
 
         Raises
         ------
         ArgonautError
-            For a malformed grammar, words that are not in the dictionary, and a bundle without dictionary and tables.
+            For a malformed grammar, words that have no pronunciation, and a bundle without dictionary and tables.
         OSError
 
         Examples
@@ -121,7 +122,9 @@ class Variants:
         True
         """
         changed = self._changed("with_grammar", grammar, kind, **options)
-        changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), self.decoder.options, options)
+        search = self.decoder.options
+        changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), search, options, self._g2p())
+        changed.guessed = changed.grammar.guessed
         changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
         changed.calibration = None
         return changed
@@ -175,6 +178,14 @@ class Variants:
             changed._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
         changed.decoder = changed.decoder.with_hotwords(phrases, score, on_fault)
         return changed
+
+    def _g2p(self) -> "G2P | None":
+        """Return the pronunciation model of the bundle."""
+        if self._bundle is None or G2P_MODEL not in self._bundle.parts:
+            return None
+        from decoder.g2p import G2P  # slow to import
+
+        return G2P.load(self._bundle.parts[G2P_MODEL])
 
     def _add_words(self, words: Sequence[str], g2p: "G2P | str | Path") -> None:
         """Build the graph anew with some words, as far as they can be pronounced."""

@@ -1,5 +1,6 @@
 from decoder.scoring.bootstrap import Comparison as Comparison
 from decoder.scoring.bootstrap import compare_systems as compare_systems
+from decoder.scoring.bootstrap import error_rate_interval as error_rate_interval
 from decoder.scoring.confidence import JudgedWords as JudgedWords
 from decoder.scoring.confidence import Reliability as Reliability
 from decoder.scoring.confidence import expected_calibration_error as expected_calibration_error

@@ -1,10 +1,12 @@
-"""Whether one system is better than another: an interval for the difference of their word error rates."""
+"""Whether one system is better than another: intervals of word error rates, and of the difference of two."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from decoder.scoring.error_counts import ScoringResult
+from readers.common.arrays import Float64Array
 from readers.errors import ConfigError
 
 NUM_SAMPLES = 10_000
@@ -65,13 +67,55 @@ def compare_systems(first: ScoringResult, second: ScoringResult, seed: int = 0) 
     difference = np.array(
         [first.utterances[name].num_errors - second.utterances[name].num_errors for name in names], float
     )
-    rng = np.random.default_rng(seed)
-    sampled = []
-    for start in range(0, NUM_SAMPLES, BLOCK):
-        counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), min(BLOCK, NUM_SAMPLES - start))
-        # A sample in which only utterances without words were drawn has no rate; both systems count as equal there.
-        sampled.append(counts @ difference / np.maximum(counts @ words, 1))
-    samples = 100 * np.concatenate(sampled)
+    samples = _sampled_rates(difference, words, seed)
     low, high = np.percentile(samples, [2.5, 97.5])
     better = float(np.mean(samples < 0) + np.mean(samples == 0) / 2)
     return Comparison(100 * float(difference.sum() / words.sum()), float(low), float(high), better)
+
+
+def error_rate_interval(result: ScoringResult, speaker_of: Callable[[str], str], seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of a word error rate, by a bootstrap over speakers.
+
+    Each sample draws as many speakers as there are, with replacement, and takes all of their utterances: those of one
+    speaker are not independent.
+
+    Parameters
+    ----------
+    result : ScoringResult
+    speaker_of : callable
+        Returns the speaker of an utterance.
+    seed : int
+        Another seed draws other samples.
+
+    Returns
+    -------
+    low, high : float
+        In percent.
+
+    Raises
+    ------
+    ConfigError
+        If the references have no words.
+
+    References
+    ----------
+    M. Bisani, H. Ney: Bootstrap estimates for confidence intervals in ASR performance evaluation. ICASSP 2004.
+    """
+    speakers = result.grouped(speaker_of).values()
+    words = np.array([score.num_words for score in speakers], float)
+    if not words.sum():
+        raise ConfigError("interval of an error rate: references without words; expected at least one word")
+    errors = np.array([score.num_errors for score in speakers], float)
+    low, high = np.percentile(_sampled_rates(errors, words, seed), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _sampled_rates(errors: Float64Array, words: Float64Array, seed: int) -> Float64Array:
+    """Return errors per word in percent, of samples of the units (utterances or speakers) that have these counts."""
+    rng = np.random.default_rng(seed)
+    sampled = []
+    for start in range(0, NUM_SAMPLES, BLOCK):
+        counts = rng.multinomial(len(words), np.full(len(words), 1 / len(words)), min(BLOCK, NUM_SAMPLES - start))
+        # A sample in which only units without words were drawn has no rate; it counts as one without errors.
+        sampled.append(counts @ errors / np.maximum(counts @ words, 1))
+    return 100 * np.concatenate(sampled)

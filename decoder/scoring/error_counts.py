@@ -126,6 +126,14 @@ class ScoringResult:
         """How often each (reference, hypothesis) pair was aligned, hits included; None as in `alignments`."""
         return Counter(pair for pairs in self.alignments.values() for pair in pairs)
 
+    def grouped(self, group_of: Callable[[str], str]) -> dict[str, Score]:
+        """The score of each group of utterances, such as those of a speaker; group_of returns that of an utterance."""
+        groups: dict[str, Score] = {}
+        for name, score in self.utterances.items():
+            group = group_of(name)
+            groups[group] = groups.get(group, Score()) + score
+        return groups
+
 
 class _Alignments(Mapping[str, list[tuple[str | None, str | None]]]):
     """Alignments of which only the edits are kept.

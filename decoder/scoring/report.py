@@ -46,17 +46,8 @@ def table(
     return "\n".join(lines)
 
 
-def _speakers(results: ScoringResult, speaker_of: Callable[[str], str]) -> dict[str, Score]:
-    """The score of each speaker."""
-    speakers: dict[str, Score] = {}
-    for name, score in results.utterances.items():
-        speaker = speaker_of(name)
-        speakers[speaker] = speakers.get(speaker, Score()) + score
-    return speakers
-
-
 def _speaker_lines(results: ScoringResult, speaker_of: Callable[[str], str]) -> list[str]:
-    speakers = _speakers(results, speaker_of)
+    speakers = results.grouped(speaker_of)
     width = max(map(len, speakers), default=0)
     return [
         f"{speaker:{width}} : %Corr={score.correct:6.2f}, Acc={score.accuracy:6.2f} "
@@ -117,7 +108,7 @@ def as_object(
     """The counts and rates as an object of JSON; rates are in percent, null without words of a reference."""
     content: dict[str, object] = _rates(results.total)
     if speaker_of is not None:
-        content["speakers"] = {name: _rates(score) for name, score in _speakers(results, speaker_of).items()}
+        content["speakers"] = {name: _rates(score) for name, score in results.grouped(speaker_of).items()}
     if other is not None and comparison is not None:
         content["compare"] = _rates(other.total) | {"difference": asdict(comparison)}
     return content

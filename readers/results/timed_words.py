@@ -193,6 +193,11 @@ def write_tiers(path: str | Path, tiers: Mapping[str, Sequence[Word]], duration:
     ----------
     Praat manual, "TextGrid file formats".
     """
+    write_content(path, textgrid_text(tiers, duration))
+
+
+def textgrid_text(tiers: Mapping[str, Sequence[Word]], duration: float = 0.0) -> str:
+    """Return what `write_tiers` writes."""
     # The last frame may end after the audio, with subsampled models.
     tiers = {
         name: [word._replace(end=duration) if word.start < duration < word.end else word for word in tier]
@@ -211,7 +216,7 @@ def write_tiers(path: str | Path, tiers: Mapping[str, Sequence[Word]], duration:
                 f"        intervals [{number}]:\n            xmin = {_seconds(start)}\n            xmax = "
                 f'{_seconds(stop)}\n            text = "{_praat(text)}"\n'
             )
-    write_content(path, "".join(lines))
+    return "".join(lines)
 
 
 def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, str]]:

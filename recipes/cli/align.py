@@ -1,8 +1,8 @@
 r"""Align recordings with their transcripts: the times of words and phones, for Praat and other programs.
 
 worked example: `corpus` has a folder for each speaker with recordings and, beside them, .txt or .lab files with the
-words or .TextGrid files with utterances; words.dict has their pronunciations; english.argo is a bundle
-  argonaut align corpus words.dict english.argo aligned
+words or .TextGrid files with utterances; `en` is an installed bundle, which pronounces them
+  argonaut align corpus en aligned
 writes to aligned
   SPEAKER/RECORDING.TextGrid  tiers `words` and `phones`; of several speakers `SPEAKER - words`, `SPEAKER - phones`
   doubtful.csv                stretches of words that match the audio badly
@@ -14,7 +14,9 @@ and ends with
 CORPUS is a folder of recordings, a single recording with its transcript beside it, a Kaldi data directory, another form
 that `argonaut import` reads, or a directory that `argonaut import` has written.  Results are also written as CTM, JSON,
 CSV and MLF:
-  argonaut align corpus words.dict english.argo aligned --format textgrid,ctm,json,csv,mlf
+  argonaut align corpus en aligned --format textgrid,ctm,json,csv,mlf
+With a dictionary of your own, whose phones are those of the model:
+  argonaut align corpus words.dict english.argo aligned
 
 Without a model, train one on the very corpus first, 20 minutes of speech or more, at least one:
   argonaut align --train corpus words.dict aligned

@@ -78,6 +78,11 @@ class Facts:
     rate: int
     frames: int
 
+    @property
+    def hours(self) -> float:
+        """Hours of training speech."""
+        return self.frames / FRAMES_PER_SECOND / 3600
+
     def write(self, path: Path) -> None:
         write_json(path, {"rate": self.rate, "frames": self.frames})
 
@@ -109,6 +114,12 @@ def write_unknown_words(utterances: Sequence[Utterance], known: set[str], path: 
     counts = Counter(word for utterance in utterances for word in utterance.words or () if word not in known)
     write_lines(path, (f"{word} {count}" for word, count in counts.most_common()))
     return counts
+
+
+def unknown_rate(utterances: Sequence[Utterance], vocabulary: set[str]) -> float:
+    """Return the percentage of the words that are not in a vocabulary."""
+    words = [word for utterance in utterances for word in utterance.words or ()]
+    return 100 * sum(word not in vocabulary for word in words) / max(len(words), 1)
 
 
 def write_text(source: Path, known: set[str], output: Path) -> Counter[str]:

@@ -13,7 +13,7 @@ from readers.dictionaries.phones import change_phones
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import read_mlf
-from readers.htk.scp import read_scp, write_feature_list, write_pairs, write_scp
+from readers.htk.scp import frame_counts, read_scp, write_feature_list, write_pairs, write_scp
 from recipes.an4.prepare import WARPS, warp_name, write_warped_config, write_words
 from recipes.background import background_files, join_mlfs, label_background
 from recipes.cli.console import show_losses, show_note
@@ -26,8 +26,11 @@ from recipes.own.sizes import SPEEDS
 CEPSTRA, CHANNELS = "cepstra", "channels"
 
 
-def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs: Path) -> int:
-    """Divide the corpus and write everything that later stages read; return 1 if utterances are left out."""
+def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs: Path, knows_dev: bool = True) -> int:
+    """Divide the corpus and write everything that later stages read; return 1 if utterances are left out.
+
+    knows_dev: whether the vocabulary has the words of the development set.
+    """
     corpus = data.choose_channel(read_corpus(corpus_directory), options.channel, corpus_directory)
     write_corpus(corpus, out / "lists")
     spoken = [utterance for utterance in corpus.utterances if utterance.words]
@@ -38,7 +41,8 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
         entries, _ = change_phones(entries, lambda phone: () if phone in options.silence else (phone,))
     sets = divide(spoken, read_names(options.dev_speakers), read_names(options.test_speakers))
     pronounced = {entry.word for entry in entries}
-    words = {word for utterance in (*sets.train, *sets.dev) for word in utterance.words or ()}
+    texts = (*sets.train, *sets.dev) if knows_dev else sets.train
+    words = {word for utterance in texts for word in utterance.words or ()}
     if options.text is not None:
         counts = data.write_text(options.text, pronounced, out / "lm" / "text.txt")
         frequent = [w for w, _ in counts.most_common() if w in pronounced or options.dictionary.g2p is not None]
@@ -46,29 +50,30 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
     if options.dictionary.g2p is not None:
         entries += guessed_entries(options.dictionary.g2p, entries, words, out / "guessed.dict")
         pronounced = {entry.word for entry in entries}
+    used = data.usable_entries(entries, options.dictionary.dict, None if options.lm else words)
+    vocabulary = {entry.word for entry in used}
     report = RunReport("utterances for training and tuning")
-    sets = replace(
-        sets,
-        train=tuple(data.without_unknown_words(sets.train, pronounced, report)),
-        dev=tuple(data.without_unknown_words(sets.dev, pronounced, report)),
-    )
+    sets = replace(sets, train=tuple(data.without_unknown_words(sets.train, vocabulary, report)))
+    known_dev = data.without_unknown_words(sets.dev, vocabulary, report)
     unknown = data.write_unknown_words(spoken, pronounced, out / "reports" / "unknown_words")
     if unknown:
         some = ", ".join(word for word, _ in unknown.most_common(5))
         print(f"without a pronunciation: {len(unknown)}, such as {some}; all are in {out / 'reports/unknown_words'}")
     rate = options.rate or data.sample_rate(corpus, spoken)
     seconds = {name: sum(map(corpus.seconds, utterances)) for name, utterances in sets.items()}
-    check_amount(corpus_directory, seconds, sets, options.min_minutes)
+    check_amount(corpus_directory, seconds, replace(sets, dev=tuple(known_dev)), options.min_minutes)
     for name, utterances in sets.items():
         print(f"{name}: {counted(len(utterances), 'utterance')}, {seconds[name] / 60:.1f} minutes")
     print(f"{sets.by}; features of audio at {rate} Hz", flush=True)
+    rates = {name: data.unknown_rate(utterances, vocabulary) for name, utterances in sets.items() if name != "train"}
+    shown = ", ".join(f"{rate:.1f} % of the words of {name}" for name, rate in rates.items())
+    print(f"vocabulary: {len(vocabulary)} words, without {shown}", flush=True)
 
-    used = data.usable_entries(entries, options.dictionary.dict, None if options.lm else words)
     if options.alignments:  # before the features, which take much longer
-        check_alignments(options.alignments, used, options.silence, corpus, (*sets.train, *sets.dev), out)
+        check_alignments(options.alignments, used, options.silence, corpus, (*sets.train, *known_dev), out)
     write_dictionary(out / "words.dict", used)
     write_lines(out / "lm" / "vocabulary", dict.fromkeys(entry.word for entry in used))
-    known_sets = {"train": sets.train, "known": (*sets.train, *sets.dev)}
+    known_sets = {"train": sets.train, "known": (*sets.train, *known_dev)}
     for name, utterances in ({"dev": sets.dev, "test": sets.test} | known_sets).items():
         write_words(utterances, out / "labels" / f"{name}.words.mlf")
     for name, utterances in ({"dev": sets.dev} | known_sets).items():
@@ -148,11 +153,13 @@ def write_hcopy_lists(sets: Sets, out: Path) -> None:
 def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
     """Write the lists of feature files that exist; yield the name and the report of each.
 
-    train, dev, test: for the network, train with all copies; known: training and development set without copies;
-    cepstra: the same in cepstra; train.cepstra: cepstra of the training set.
+    train, dev, test: for the network, train with all copies; known: training and development set without copies and
+    without utterances with words that have no pronunciation; valid: of these, the development set; cepstra: known in
+    cepstra; train.cepstra: cepstra of the training set.
     """
     dev, test, known_names = (list(read_mlf(out / "labels" / f"{name}.words.mlf")) for name in ("dev", "test", "known"))
     train = training_names(out)
+    held_out = set(dev)
 
     def file(copy: str, name: str, extension: str = "fbank") -> Path:
         return out / "features" / copy / f"{name}.{extension}"
@@ -163,11 +170,20 @@ def write_feature_lists(out: Path) -> Iterator[tuple[str, RunReport]]:
         "dev": [(name, file(copies[0], name)) for name in dev],
         "test": [(name, file(copies[0], name)) for name in test],
         "known": [(name, file(copies[0], name)) for name in known_names],
+        "valid": [(name, file(copies[0], name)) for name in known_names if name in held_out],
         "cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in known_names],
         "train.cepstra": [(name, file(CEPSTRA, name, "mfc")) for name in train],
     }
     for name, files in lists.items():
         yield name, write_feature_list(out / "lists" / f"{name}.scp", files)
+
+
+def write_tuning_list(out: Path, minutes: float) -> None:
+    """Write tune.scp: utterances of the development set, evenly spread, that last about as long, or all of it."""
+    entries = read_scp(out / "lists" / "dev.scp")
+    frames = sum(frame_counts(out / "lists" / "dev.scp").values())
+    every = max(round(frames / (60 * minutes * data.FRAMES_PER_SECOND)), 1)
+    write_scp(out / "lists" / "tune.scp", entries[::every])
 
 
 def training_names(out: Path) -> list[str]:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from decoder.g2p.guessing import CompletedDictionary
 from readers.config.options import group, option
 from readers.corpora.importing import CorpusKind
 from recipes.job import RecipeOptions, overrides
+from recipes.own.sizes import ENOUGH_HOURS
 
 RATES = (16000, 8000)  # Hz, of which there are configurations, the best first
 
@@ -43,6 +45,11 @@ class OwnOptions(RecipeOptions):
     text_words: int = option(
         40_000, "words of {text} that are added to the vocabulary: the most frequent with a pronunciation", least=0
     )
+    final: Literal["lfmmi", "ce"] | None = option(
+        None,
+        f"criterion of the final network: lattice-free MMI, or cross entropy (default: by cross entropy below "
+        f"{ENOUGH_HOURS:g} hour of training speech)",
+    )
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a tenth)", metavar="NAMES"
     )
@@ -59,4 +66,4 @@ class OwnOptions(RecipeOptions):
     )  # fmt: skip
     min_minutes: float = option(15.0, "least amount of speech in minutes", least=0)
     language: str = option("", "language for the bundle, such as en or de-AT", metavar="TAG")
-    overrides: tuple[str, ...] = overrides("of both trainings to replace, such as Hidden=512*3")
+    overrides: tuple[str, ...] = overrides("of the trainings to replace, such as Hidden=512*3")

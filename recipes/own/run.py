@@ -24,7 +24,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from decoder import g2p, gaussians, grammars, graph, tying
 from decoder.g2p.import_job import ImportDictionary
@@ -34,30 +34,32 @@ from readers.common.files import write_content
 from readers.common.report import Log, silent
 from readers.common.text import read_bytes
 from recipes.cli.console import show_note
-from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeResult, run_silently
+from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
 from recipes.own.options import OwnOptions
-from recipes.own.sizes import SPEEDS
+from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
 from recipes.packing import LayoutName
-from recipes.stage_settings import cntk_settings, file_settings
+from recipes.stage_settings import file_settings
 from recipes.stages import Stage, account, call, is_done
-from recipes.steps import align, calibrate, cntk, estimate, extract, make_bundle, mix, mixture_weights
+from recipes.steps import align, calibrate, estimate, extract, make_bundle, mix, mixture_weights
 
 if TYPE_CHECKING:
     from recipes.own.data import Facts
-    from recipes.own.sizes import Sizes
 
-CONFIG = Path(__file__).parent / "config"
-WINDOW = 21  # frames in the input of the network
 TRANSITION_POWER = 0.3  # compensates for a small acoustic weight
-SILENCE = "sil"
 # The node for alignment: without the division by priors, silence keeps the frames beside words (RESULTS.md).
 LOG_POSTERIORS = "HLast"
 ORDER, TEXT_ORDER = 4, 3  # of the language model of transcripts, and with that of a text
 
 
 class Recipe:
-    """The stages, and the places of their files, which are all below `out`."""
+    """The stages, and the places of their files, which are all below `out`.
+
+    texts: the language models of the transcripts, and the sentences that each knows: train, or known, with the
+    development set as well.
+    """
+
+    texts: ClassVar = {"tune-trained": "train", "trained": "known"}
 
     def __init__(self, options: OwnOptions):
         from readers.corpora.importing import is_imported
@@ -79,6 +81,7 @@ class Recipe:
         self.flat = self.out / "flat"
         self.aligned = self.out / "align" / "states.mlf"
         self.copies = self.out / "copies"
+        self.first = CrossEntropy(self, first=True)
         self.language_models = {"trained": "LM trained on the transcripts"}
         if options.lm is not None:
             self.language_models |= {"given": options.lm.name}
@@ -93,6 +96,7 @@ class Recipe:
         lists: dict[str, object] = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
         lists |= {"map_phones": dictionary.map_phones and str(dictionary.map_phones)}
         lists |= {name: getattr(options, name) for name in names} | silences
+        lists |= {"text_words": options.text_words} if options.text else {}
         return [
             Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
@@ -107,28 +111,40 @@ class Recipe:
                   ("features", "alignments" if options.alignments else "flatstart")),
             Stage("lm", "language models of the transcripts, with and without the development set", self.lm,
                   ("lists",), file_settings(options.lm)),
-            Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm")),
-            self.training("train-first", first=True),
+            Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm"),
+                  {"final": options.final}),
+            Stage("train-first", "a network, to align the training set", self.first.train, ("features", "tie"),
+                  self.first.settings(), self.first.model.parent),
             Stage("align", "alignment of the training set by this network", self.align,
                   ("features", "graph", "train-first")),
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
-            self.training("train", first=False),
-            Stage("tune", "search options, on the development set", self.evaluation.tune,
-                  ("features", "lm", "graph", "train")),
-            Stage("decode", "words and lattices of the test set", self.evaluation.decode,
-                  ("features", "lm", "graph", "train", "tune")),
-            Stage("score", "word error rate", self.evaluation.score, ("lists", "decode"), closes=True),
+            Stage("chain", "for lattice-free MMI: tied biphones with their graphs", lambda: self.final.prepare(),
+                  ("features", "tie", "lm", "copies"), {"final": options.final}),
+            Stage("train", "the network on this alignment and the copies", lambda: self.final.train(),
+                  ("features", "tie", "align", "copies", "chain"), self.final_settings(), self.out / "final" / "model"),
+            Stage("tune", "search options, on the development set", lambda: self.final.evaluation.tune(),
+                  ("features", "lm", "graph", "chain", "train")),
+            Stage("decode", "words and lattices of the test set", lambda: self.final.evaluation.decode(),
+                  ("features", "lm", "graph", "chain", "train", "tune")),
+            Stage("score", "word error rate", lambda: self.final.evaluation.score(), ("lists", "decode"),
+                  closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
-                  ("lists", "features", "lm", "graph", "train", "tune", "decode"), {"language": options.language}),
+                  ("lists", "features", "lm", "graph", "chain", "train", "tune", "decode"),
+                  {"language": options.language}),
         ]  # fmt: skip
 
-    def training(self, name: str, first: bool) -> Stage:
-        what = "a network, to align the training set" if first else "the network on this alignment and the copies"
-        return Stage(
-            name, what, lambda: self.train(first), ("features", "tie", *(() if first else ("align", "copies"))),
-            cntk_settings(self.cntk_arguments(first, ["NumSenones=1"])), self.home(first) / "model",
-        )  # fmt: skip
+    @property
+    def final(self) -> CrossEntropy | LatticeFree:
+        """The final network."""
+        criterion = self.options.final or ("lfmmi" if self.facts.hours >= ENOUGH_HOURS else "ce")
+        return LatticeFree(self) if criterion == "lfmmi" else CrossEntropy(self, first=False)
+
+    def final_settings(self) -> dict[str, str]:
+        """Return the settings of the final network's training, of both if the amount of speech is to decide."""
+        networks = {"ce": CrossEntropy(self, first=False), "lfmmi": LatticeFree(self)}
+        names = networks if self.options.final is None else [self.options.final]
+        return {f"{name} {key}": value for name in names for key, value in networks[name].settings().items()}
 
     def import_corpus(self) -> int:
         from readers.corpora.importing import guess_kind
@@ -156,7 +172,7 @@ class Recipe:
     def lists(self) -> int:
         from recipes.own.lists import write_lists
 
-        return write_lists(self.options, self.corpus, self.out, CONFIG)
+        return write_lists(self.options, self.corpus, self.out, CONFIG, knows_dev="known" in self.texts.values())
 
     @cached_property
     def facts(self) -> "Facts":
@@ -173,14 +189,16 @@ class Recipe:
         return FeatureConfig.from_hcopy(read_hcopy_config(self.out / "config" / "channels.hcopy")).dim
 
     @property
-    def sizes(self) -> "Sizes":
-        from recipes.own.sizes import Sizes
-
+    def sizes(self) -> Sizes:
         return Sizes(self.facts.frames)
+
+    @property
+    def tdnnf_sizes(self) -> TdnnfSizes:
+        return TdnnfSizes(self.facts.frames)
 
     def features(self) -> int:
         from recipes.an4.prepare import WARPS, warp_name, write_warped_config
-        from recipes.own.lists import write_feature_lists
+        from recipes.own.lists import write_feature_lists, write_tuning_list
 
         config = self.out / "config"
         lost = 0
@@ -195,6 +213,7 @@ class Recipe:
             lost |= extract(config / f"{name}.hcopy", path, self.workers, report=losses)
         for name, report in write_feature_lists(self.out):
             lost |= account(self.out, report, f"lists.{name}")
+        write_tuning_list(self.out, TUNING_MINUTES)
         return lost
 
     def flatstart(self) -> int:
@@ -225,13 +244,18 @@ class Recipe:
         )  # fmt: skip
         return call("tie", options)
 
+    @property
+    def graph_names(self) -> list[str]:
+        """The language models of which there are graphs for decoding."""
+        return list(dict.fromkeys((*self.texts, *self.language_models)))
+
     def lm(self) -> int:
         lost = 0
         if self.options.lm is not None:
             write_content(self.lm_file("given"), read_bytes(self.options.lm))
         folder = self.out / "lm"
         vocabulary = self.out / "lm" / "vocabulary"
-        sources = {"tune-trained": folder / "train.txt", "trained": folder / "known.txt"}
+        sources = {name: folder / f"{text}.txt" for name, text in self.texts.items()}
         if self.options.text is None:
             for name, text in sources.items():
                 lost |= estimate(text, self.lm_file(name), order=ORDER, vocabulary=vocabulary)
@@ -241,14 +265,14 @@ class Recipe:
             lost |= estimate(text, model, order=TEXT_ORDER, vocabulary=vocabulary, unk="<UNK>")
         prose = models[folder / "text.txt"]
         # Of the models that do not know the development set.
-        weights = mixture_weights([models[sources["tune-trained"]], prose], folder / "dev.txt")
+        weights = mixture_weights([models[folder / "train.txt"], prose], folder / "dev.txt")
         for name, text in sources.items():
             lost |= mix([models[text], prose], weights, self.lm_file(name))
         return lost
 
     def graph(self) -> int:
         lost = 0
-        for name in ("tune-trained", *self.language_models):
+        for name in self.graph_names if isinstance(self.final, CrossEntropy) else ("trained",):
             options = grammars.GraphFiles(
                 mmf=(self.hmms / "hmmdefs",), hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
                 hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=self.dictionary),
@@ -258,24 +282,9 @@ class Recipe:
             lost |= call("graph", options)
         return lost
 
-    def train(self, first: bool) -> int:
-        from readers.htk.frame_labels import read_state_list
-
-        sizes = [*self.sizes.arguments(first), f"InputDim={WINDOW * self.feature_dim}"]
-        return cntk(self.cntk_arguments(first, [f"NumSenones={len(read_state_list(self.senones))}", *sizes]))
-
-    def cntk_arguments(self, first: bool, sizes: list[str]) -> list[str]:
-        labels = self.hmms / "states.mlf" if first else self.copies / "training.mlf"
-        scp = self.out / "lists" / f"{'train' if first else 'training'}.scp"
-        return [
-            f"configFile={CONFIG / 'own.cntk'}", f"ExpDir={self.out}", f"WorkDir={self.home(first)}",
-            f"TrainList={scp}", f"SenoneLabels={labels}", f"SenoneList={self.senones}", f"randomSeed={self.seed}",
-            *sizes, *self.overrides,
-        ]  # fmt: skip
-
     def align(self) -> int:
         return align(
-            self.graph_folder("trained"), self.model(first=True), WINDOW, self.aligned,
+            self.graph_folder("trained"), self.first.model, self.first.window, self.aligned,
             infiles=self.out / "lists" / "known.scp", words=self.labels("known"), dictionary=self.dictionary,
             output_node=LOG_POSTERIORS,
         )  # fmt: skip
@@ -288,9 +297,8 @@ class Recipe:
         source = self.copies / "source.scp"
         config = self.out / "config" / "plain.hcopy"
         write_copy_source(self.out, source)
-        background = write_background(
-            self.out / "background", self.facts.frames / FRAMES_PER_SECOND, self.facts.rate, self.seed
-        )
+        seconds = self.facts.frames / FRAMES_PER_SECOND
+        background = write_background(self.out / "background", seconds, self.facts.rate, self.seed)
         options = augmentation.AugmentOptions(
             source=source, speeds=tuple(map(float, SPEEDS)), copies_only=True, states=self.aligned, config=config,
             out=self.copies,
@@ -301,34 +309,22 @@ class Recipe:
         report = write_training_lists(self.out, self.aligned, self.copies, SILENCE)
         return lost | account(self.out, report, "lists.training")
 
-    @property
-    def evaluation(self) -> Evaluation:
-        from recipes.an4.grid import GRID
-
-        models = language_models(self.language_models, self.lm_file, self.graph_folder)
-        return Evaluation(self.out, self.home(False), self.model(first=False), WINDOW, models, GRID, self.workers)
-
     def pack(self) -> int:
-        layout: LayoutName = "own" if self.options.lm is None else "own-given"
-        rate = self.facts.rate
-        language = self.options.language
-        lost = make_bundle(self.out, self.bundle, layout, rate=rate, window=WINDOW, language=language)
+        final = self.final
+        layout: LayoutName = final.layout if self.options.lm is None else f"{final.layout}-given"
+        lost = make_bundle(
+            self.out, self.bundle, layout, rate=self.facts.rate, window=final.window, language=self.options.language
+        )
         return lost | calibrate(
             self.bundle, words=self.labels("dev"), test=self.labels("test"), list=self.out / "lists/plain.hcopy.list"
         )
 
     def result(self) -> RecipeResult:
-        return self.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        return self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
 
     @property
     def bundle(self) -> Path:
         return self.out / "own.argo"
-
-    def home(self, first: bool) -> Path:
-        return self.out / ("first" if first else "final")
-
-    def model(self, first: bool) -> Path:
-        return self.home(first) / "model" / "own.dnn"
 
     def labels(self, name: str) -> Path:
         """Return the transcripts of a set; known: of training and development set."""

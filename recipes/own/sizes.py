@@ -1,14 +1,18 @@
-"""Sizes that follow from the amount of training data: tied states, layers of the network, epochs.
+"""Sizes that follow from the amount of training data: tied states, layers, epochs; and the search options.
 
-They are scaled from those of recipe lvcsr, which were chosen on 40 minutes of AN4, to those that are usual for WSJ
-(15 hours, 700 and 200 for the trees, six layers of 2048).
+Those of networks by cross entropy are scaled from those of recipe lvcsr, which were chosen on 40 minutes of AN4, to
+those that are usual for WSJ (15 hours, 700 and 200 for the trees, six layers of 2048).  Those of networks by
+lattice-free MMI were chosen on two hours of speechocean762.
 """
 
 from dataclasses import dataclass
 
+from recipes.tuning import Grid
+
 FRAMES_PER_HOUR = 360_000
 REFERENCE_HOURS = 0.66  # of AN4's training set
 MINIBATCH = 512  # frames
+SUBSAMPLING = 3  # frames of an output of a network by lattice-free MMI
 WARPED_COPIES = 5  # of the training set, with the plain one; see recipes.an4.prepare.WARPS
 SPEEDS = ("0.9", "1.1")  # of further copies, for the final network
 
@@ -55,4 +59,69 @@ class Sizes:
         return [
             f"Hidden={self.hidden}", f"Epochs={epochs}", f"Dropout=0.2*{epochs - before - last}:0.1*{before}:0*{last}",
             f"EpochFrames={max(self.frames // MINIBATCH, 1) * MINIBATCH}",
+        ]  # fmt: skip
+
+
+ENOUGH_HOURS = 1.0  # of training speech, with which the final network is trained by lattice-free MMI by default
+TDNNF_HOURS = 1.95  # of speechocean762's training set
+PHONE_ORDER = 3  # of the phone language model of the denominator
+TUNING_MINUTES = 10  # of the development set, with which the search options are chosen
+
+LATTICE_FREE_GRID = Grid(
+    start={"acweight": 1.0, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},
+    values={
+        "acweight": (0.7, 1.0, 1.4),
+        "lm_scale": (0.7, 0.85, 1.0, 1.2, 1.5),
+        "word_penalty": (-2.0, 0.0, 2.0, 4.0),
+        "sil_cost": (-1.0, 0.0, 1.0),
+    },
+    # A beam of 10 takes four times as long as one of 8.
+    beams=(7.0, 8.0, 9.0),
+    fixed={"word_end_beam_frac": 1.0},
+)
+
+
+@dataclass(frozen=True)
+class TdnnfSizes:
+    """Sizes of the final network by lattice-free MMI, for training data of `frames` frames."""
+
+    frames: int
+
+    @property
+    def scale(self) -> float:
+        return max(self.frames / FRAMES_PER_HOUR, 0.01) / TDNNF_HOURS
+
+    @property
+    def threshold(self) -> float:
+        """Least gain of a split of a decision tree, in ln likelihood of all warped copies."""
+        return round(200 * self.scale**0.2, -1)
+
+    @property
+    def min_frames(self) -> float:
+        """Least number of frames, of all warped copies, of an output."""
+        return round(100 * self.scale**0.2, -1)
+
+    @property
+    def units(self) -> int:
+        """Units of a layer."""
+        return min(max(64 * round(8 * self.scale**0.25), 256), 1024)
+
+    @property
+    def bottleneck(self) -> int:
+        """Units of a layer's bottleneck."""
+        return min(max(32 * round(3 * self.scale**0.25), 64), 192)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs, of as many frames as one copy of the training set has."""
+        return min(max(round(20 / self.scale**0.5), 8), 60)
+
+    def arguments(self) -> list[str]:
+        """Return the settings of config/lfmmi.cntk."""
+        last = max(round(self.epochs / 10), 1)
+        before = round(self.epochs * 3 / 20)
+        return [
+            f"Units={self.units}", f"Bottleneck={self.bottleneck}", f"FinalEpochs={self.epochs}",
+            f"FinalDropout=0.3*{self.epochs - before - last}:0.15*{before}:0*{last}",
+            f"EpochColumns={max(self.frames // SUBSAMPLING, 1)}",
         ]  # fmt: skip

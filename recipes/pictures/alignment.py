@@ -14,6 +14,7 @@ WINDOW, SHIFT = 0.025, 0.005  # seconds of a spectrum, and between two
 MAX_SPECTRA = 8000  # about two per pixel of the widest picture; longer audio has a larger shift
 DYNAMIC_RANGE = 70.0  # dB below the loudest value that the shades cover
 INCHES_PER_SECOND, MIN_WIDTH, MAX_WIDTH = 4.0, 6.0, 40.0
+SHADE = "#eef3f8"  # of intervals with text
 Interval = tuple[float, float, str]  # start and end in seconds, text
 
 
@@ -46,7 +47,12 @@ def tiers_of(labels: Sequence[Label]) -> list[list[Interval]]:
 
 
 def draw_alignment(
-    samples: np.ndarray, rate: int, tiers: Mapping[str, Sequence[Interval]], path: str | Path, title: str = ""
+    samples: np.ndarray,
+    rate: int,
+    tiers: Mapping[str, Sequence[Interval]],
+    path: str | Path,
+    title: str = "",
+    colours: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write a PNG: the spectrogram of an utterance, and below it a row for each tier.
 
@@ -62,6 +68,8 @@ def draw_alignment(
         PNG file.
     title : str
         Title of the picture.
+    colours : mapping of str to sequence of str, optional
+        Name of a tier to the colours of its intervals.
     """
     duration = len(samples) / rate
     width = min(max(INCHES_PER_SECOND * duration, MIN_WIDTH), MAX_WIDTH)
@@ -76,7 +84,8 @@ def draw_alignment(
     spectrum.set_ylabel("frequency (kHz)")
     spectrum.set_title(title, fontsize=10, parse_math=False)
     for axes, (name, intervals) in zip(tier_axes, tiers.items()):
-        _draw_tier(axes, name, intervals, width / duration)
+        shades = (colours or {}).get(name, [SHADE if text else "white" for _, _, text in intervals])
+        _draw_tier(axes, name, intervals, shades, width / duration)
         for start, _, _ in intervals:
             spectrum.axvline(start, color="white", linewidth=0.4, alpha=0.5)
     rows[-1, 0].set_xlabel("time (s)")
@@ -84,13 +93,15 @@ def draw_alignment(
     save_figure(figure, path)
 
 
-def _draw_tier(axes: Any, name: str, intervals: Sequence[Interval], inches_per_second: float) -> None:
+def _draw_tier(
+    axes: Any, name: str, intervals: Sequence[Interval], colours: Sequence[str], inches_per_second: float
+) -> None:
     """Draw the boundaries and texts of one tier; a text that is wider than its interval is turned or left out."""
     axes.set_yticks([])
     axes.set_ylim(0, 1)
     axes.set_ylabel(name, rotation=0, ha="right", va="center")
-    for start, end, text in intervals:
-        axes.axvspan(start, end, facecolor="#eef3f8" if text else "white", edgecolor="#51606e", linewidth=0.6)
+    for (start, end, text), colour in zip(intervals, colours, strict=True):
+        axes.axvspan(start, end, facecolor=colour, edgecolor="#51606e", linewidth=0.6)
         inches = (end - start) * inches_per_second
         size = 9.0
         turned = len(text) * 0.085 > inches

@@ -40,7 +40,9 @@ class ServeOptions(Options):
         For a value out of range, and a certificate or a key alone.
     """
 
-    bundle: Path = option(help="file or directory that argonaut pack made", flag="BUNDLE", metavar="BUNDLE")
+    bundle: Path = option(
+        help="file that argonaut pack made, or an installed one such as en", flag="BUNDLE", metavar="BUNDLE"
+    )
     host: str = option("127.0.0.1", "address to listen on (default 127.0.0.1: this machine)", metavar="NAME")
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")

@@ -1,4 +1,4 @@
-"""Jobs of a recogniser: transcribe files, transcribe audio while it arrives, calibrate the confidences of a bundle.
+"""Jobs of a recogniser: transcribe files or audio while it arrives, calibrate confidences, list installed bundles.
 
 Open transcription.py first; options.py declares the options, recordings.py finds the audio, transcript_files.py writes
 transcripts.

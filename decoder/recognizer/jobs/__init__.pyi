@@ -2,6 +2,8 @@ from decoder.recognizer.jobs.calibration_job import CalibrateResult as Calibrate
 from decoder.recognizer.jobs.calibration_job import calibrate as calibrate
 from decoder.recognizer.jobs.live import LiveResult as LiveResult
 from decoder.recognizer.jobs.live import transcribe_live as transcribe_live
+from decoder.recognizer.jobs.model_cards import InstalledModel as InstalledModel
+from decoder.recognizer.jobs.model_cards import models as models
 from decoder.recognizer.jobs.options import CalibrateOptions as CalibrateOptions
 from decoder.recognizer.jobs.options import TranscribeOptions as TranscribeOptions
 from decoder.recognizer.jobs.recordings import RecordingFile as RecordingFile

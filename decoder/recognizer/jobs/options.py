@@ -35,7 +35,10 @@ class TranscribeOptions(Options):
     """
 
     bundle: Path = option(
-        help="file or directory that argonaut pack made", flag="bundle", metavar="BUNDLE", parse=file_name
+        help="file that argonaut pack made, or an installed one such as en",
+        flag="bundle",
+        metavar="BUNDLE",
+        parse=file_name,
     )
     audio: tuple[str, ...] = option(
         help="audio files, folders, or - for standard input",
@@ -101,7 +104,9 @@ class CalibrateOptions(Options):
         For a value out of range, and for options that contradict each other.
     """
 
-    bundle: Path = option(help="file or directory that argonaut pack made", flag="bundle", metavar="BUNDLE")
+    bundle: Path = option(
+        help="file that argonaut pack made, or an installed one such as en", flag="bundle", metavar="BUNDLE"
+    )
     words: Path = option(help="MLF, trn or CTM with the words that were spoken", flag="words", metavar="WORDS")
     audio: tuple[str, ...] = option((), "audio files, or folders of them", flag="audio", metavar="AUDIO")
     list: Path | None = option(None, "more audio: list of HCopy, whose second column names utterances")

@@ -79,7 +79,7 @@ def transcribe(
         Called as ``progress(files done, files, unit="files", audio="0:01:30")``, for a single recording as
         ``progress(seconds done, seconds or None, unit="seconds")``.
     log : callable
-        Receives lines about hotwords.
+        Receives lines about hotwords and guessed pronunciations.
     confidences : bool
         Whether what `take` receives has confidences and lattices; without them the search is faster.
 
@@ -131,6 +131,8 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
         recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
+        for entry in recognizer.guessed:
+            log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
     recognizer = options.hotwords.applied_to(recognizer, log)
     return recognizer.with_audio(longest=None) if options.whole else recognizer
 

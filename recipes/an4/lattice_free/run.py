@@ -5,14 +5,15 @@ the training set, and biphones are made from these alignments.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from decoder import grammars, tying
+from decoder import tying
 from decoder.sequence_training import chain
 from decoder.sequence_training.chain.options import ChainDictionary, ChainStates, PhoneLmOptions
 from readers.htk.mlf import read_mlf, write_mlf
 from recipes.an4.comparison import count_lines
+from recipes.an4.lattice_free.biphones import CONFIG, WINDOW, make_biphones, make_graph
 from recipes.an4.recipe import LMS, Recipe
 from recipes.evaluation import Evaluation, language_models
 from recipes.job import RecipeOptions, RecipeResult
@@ -20,8 +21,6 @@ from recipes.stage_settings import cntk_settings
 from recipes.stages import Stage, call
 from recipes.steps import align, cntk
 
-CONFIG = Path(__file__).parent / "config"
-WINDOW = 5  # frames in the input of the network
 ORDER = 2  # of the phone language model of the denominator
 TYING = {"threshold": 200.0, "min_frames": 100.0}  # of five copies of the training set
 NAMES = ("lfmmi", "lfmmi-flat")
@@ -62,15 +61,9 @@ class LatticeFree(Recipe):
         raise NotImplementedError
 
     def graph(self) -> int:
-        trees = self.chain / "trees"
         lost = 0
         for name in self.lms:
-            options = grammars.GraphFiles(
-                mmf=(self.chain / "hmmdefs",), hmm_list=self.chain / "tiedlist",
-                trees=trees if trees.exists() else None, dictionary=grammars.GraphDictionary(dict=self.dictionary),
-                state_list=self.senones, lm=self.lm_file(name), out=self.graph_folder(name),
-            )  # fmt: skip
-            lost |= call("graph", options)
+            lost |= make_graph(self.chain, self.dictionary, self.lm_file(name), self.graph_folder(name))
         return lost
 
     def train_network(self) -> int:
@@ -123,18 +116,10 @@ class Biphones(LatticeFree):
         train = self.home / "train.mlf"
         names = [utterance.name for utterance in self.sets["train"] if utterance.name in alignment]
         write_mlf(train, ((f"*/{name}.lab", alignment[name]) for name in names))
-        phones = self.home / "phones"
-        tied = self.home / "tied"
-        options = chain.ChainOptions(
-            alignment=train, files=ChainStates(state_list=self.source.states), phone_lm=PhoneLmOptions(order=ORDER),
-            out=phones,
+        return make_biphones(
+            train, ChainStates(state_list=self.source.states), self.out / "lists" / "train.scp", self.home,
+            trees=tying.TreeOptions(**TYING), order=ORDER,
         )  # fmt: skip
-        lost = call("chain", options) | call("tie", tying.TieOptions(
-            alignment=phones / "states.mlf", files=tying.StateFiles(state_list=phones / "senones.list"),
-            features=self.out / "lists" / "train.scp", context="left", out=tied,
-            growing=tying.TreeOptions(threshold=TYING["threshold"], min_frames=TYING["min_frames"]),
-        ))  # fmt: skip
-        return lost | call("chain", replace(options, tied=tied, out=self.chain))
 
 
 class Monophones(LatticeFree):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from decoder.scoring import Score, ScoringResult, bootstrap, compare_systems
+from decoder.scoring import Score, ScoringResult, bootstrap, compare_systems, error_rate_interval
 from readers.errors import ConfigError
 
 
@@ -53,3 +53,19 @@ def test_references_without_words_are_refused():
     empty = result((0, 0), (0, 0))
     with pytest.raises(ConfigError, match="without words"):
         compare_systems(empty, empty)
+
+
+def test_the_interval_of_a_rate_draws_speakers_not_utterances():
+    """Two speakers of two equal utterances each: all draws are (x, x), (x, y), (y, x) and (y, y)."""
+    scored = result((0, 0, 4, 4), (8, 8, 8, 8))
+    speakers = {"u0": "x", "u1": "x", "u2": "y", "u3": "y"}
+    assert error_rate_interval(scored, speakers.__getitem__) == (0.0, 50.0)
+    utterances = error_rate_interval(scored, lambda name: name)
+    assert 0 < utterances[1] - utterances[0] <= 50
+    assert error_rate_interval(scored, lambda name: "one speaker") == (25.0, 25.0)
+    assert scored.grouped(speakers.__getitem__) == {"x": Score(hits=16), "y": Score(hits=8, substitutions=8)}
+
+
+def test_the_interval_of_references_without_words_is_refused():
+    with pytest.raises(ConfigError, match="references without words"):
+        error_rate_interval(result((0, 0), (0, 0)), lambda name: name)

@@ -2,11 +2,12 @@
 
 import pytest
 
-from decoder.recognizer import ForcedAligner
+from decoder.recognizer import ForcedAligner, Recognizer, pack
 from readers.errors import ConfigError, GraphError
 from readers.htk.mlf import read_mlf
 from readers.results.timed_words import read_ctm
 from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
+from tests.recipes.cli.bundle.conftest import parts_of
 
 
 def test_words_are_looked_up_in_the_case_of_the_dictionary_and_written_as_in_the_transcript(phonetician):
@@ -57,3 +58,26 @@ def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician
         ForcedAligner.load("tones.argo", "dict", case="keep").align("corpus/otto/three.wav", "Ba ba c")
     with pytest.raises(ConfigError, match="case 'title'; expected auto, keep, upper, lower"):
         ForcedAligner.load("tones.argo", "dict", case="title")
+
+
+def test_the_dictionary_and_the_pronunciation_model_of_a_bundle_are_used(phonetician, small_system, monkeypatch):
+    root = phonetician.root
+    lines = (root / "dict").read_text().splitlines(keepends=True)
+    phonetician.write("train.dict", "".join(line for line in lines if not line.startswith("<")))
+    assert phonetician.run("g2p", "train", "train.dict", "--order", "2", "-o", "tones.g2p").status == 0
+    phonetician.write("small.dict", "".join(line for line in lines if not line.startswith("CAB")))
+    (root / "models").mkdir()
+    monkeypatch.setenv("ARGONAUT_MODELS", str(root / "models"))
+    parts = {"dictionary": root / "small.dict", "g2p": root / "tones.g2p"}
+    pack(parts_of(small_system, **parts), root / "models" / "en.argo")
+    done = phonetician.run("align", "corpus", "en", "aligned", "-j", "1")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert (root / "aligned/guessed.dict").read_text().split()[0::2][0] == "CAB"
+    assert spoken(grid(phonetician, "anna/two").getTier("phones")) == ["c", "a", "b"]
+    recogniser = Recognizer.load("en").with_grammar(["CAB", "AB C"])
+    assert [(entry.word, entry.phones) for entry in recogniser.guessed] == [("CAB", ("c", "a", "b"))]
+    assert recogniser.transcribe("corpus/anna/two.wav").text == "CAB"
+    done = phonetician.run("align", "corpus", "aligned2")
+    assert "is missing; expected CORPUS, DICT, MODEL and OUT, or --train" in done.fault
+    done = phonetician.run("align", "--train", "corpus", "aligned2")
+    assert "DICT is missing; expected CORPUS, DICT and OUT with --train" in done.fault

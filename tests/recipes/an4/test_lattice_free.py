@@ -13,7 +13,7 @@ from tests.recipes.systems.toy_an4 import make_corpus
 
 pytestmark = pytest.mark.slow
 SETTINGS = (
-    "Hidden=16",
+    "Units=16",
     "Bottleneck=8",
     "LFMMI_Train=[SGD=[maxEpochs=12;epochSize=0;dropoutRate=0;learningRatesPerSample=0.01];"
     "reader=[nbruttsineachrecurrentiter=4]]",

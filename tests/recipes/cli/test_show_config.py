@@ -1,5 +1,6 @@
 """`argonaut recipe --show-config`, and what an installed package contains."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import recipes
+from decoder.storage.installed import PACKAGED
 from readers.config.hcopy import read_hcopy_config
 from recipes.cli.main import main
 from recipes.cli.recipe import RECIPES
@@ -69,6 +71,11 @@ def installed(tmp_path_factory) -> set[str]:
     root, tree = PACKAGE.parent, tmp_path_factory.mktemp("sources")
     for name in (*PACKAGES, "tests", "benchmarks", "docs", "README.md", "LICENSE", "NOTICE"):
         (tree / name).symlink_to(root / name)
+    (tree / "decoder").unlink()  # a copy, to which an installed bundle is added
+    shutil.copytree(root / "decoder", tree / "decoder", ignore=shutil.ignore_patterns("__pycache__"))
+    models = tree / PACKAGED.relative_to(root)
+    models.mkdir(exist_ok=True)
+    (models / "toy.argo").write_bytes(b"a bundle")
     # Setuptools before 77 know no licence expressions.
     lines = (root / "pyproject.toml").read_text().splitlines()
     (tree / "pyproject.toml").write_text("\n".join(line for line in lines if not line.startswith("license")))
@@ -86,6 +93,7 @@ def test_everything_that_runs_is_installed(installed, capsys):
     networks = set(root.joinpath("acoustic").rglob("*.ndl"))
     assert min(map(len, (shown_files, data, networks))) > 0
     needed = {path.relative_to(root).as_posix() for path in modules | shown_files | data | networks}
+    needed.add((PACKAGED / "toy.argo").relative_to(root).as_posix())
     assert sorted(needed - installed) == []
 
 
@@ -93,4 +101,4 @@ def test_everything_that_runs_is_installed(installed, capsys):
 def test_nothing_else_is_installed(installed):
     assert {path.split("/")[0] for path in installed} == set(PACKAGES)
     others = {path for path in installed if not path.endswith((".py", ".pyi", ".md", "/py.typed"))}
-    assert not [path for path in others if not {"config", "data", "ndl", "page"} & set(path.split("/"))]
+    assert not [path for path in others if not {"config", "data", "models", "ndl", "page"} & set(path.split("/"))]

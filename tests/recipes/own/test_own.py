@@ -67,7 +67,7 @@ def test_recordings_become_a_bundle_that_recognises_the_held_out_speakers(finish
     monkeypatch.chdir(finished)
     assert main([*RECIPE]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert sum(line.endswith(": done before") for line in lines) == 15
+    assert sum(line.endswith(": done before") for line in lines) == 16
     assert lines[-3] == "bundle: exp/own.argo"
     in_training = Counter(entry.key.partition("-")[0] for entry in read_scp("exp/lists/training.scp"))
     num_train = len(read_scp("exp/lists/train.scp")) // 5
@@ -101,7 +101,7 @@ def test_a_run_in_python_returns_the_results(finished, monkeypatch, capsys):
     lines = []
     result = argonaut.recipe_own(options, log=lines.append)
     assert capsys.readouterr() == ("", "")
-    assert len([line for line in lines if line.endswith(": done before")]) == len(result.stages) == 15
+    assert len([line for line in lines if line.endswith(": done before")]) == len(result.stages) == 16
     assert result.bundle == Path("exp/own.argo")
     (figure,) = result.figures
     assert figure.counts == {"errors": round(figure.value * 24 / 100), "utterances": 6, "words": 24}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from decoder.g2p.completion import Guesses
+from decoder.recognizer.assembly import bundle_dictionary
+from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.corpora import in_case, open_corpus, with_channel
@@ -22,6 +24,7 @@ from decoder.recognizer.jobs.alignment.results import (
 from decoder.recognizer.jobs.alignment.training import Training
 from decoder.recognizer.recording import AudioOptions
 from decoder.search.batch import in_order
+from decoder.storage.installed import find_model
 from readers.audio.audio_file import MIX
 from readers.common.environment import available_cores, using_cores
 from readers.common.faults import one_line
@@ -93,14 +96,19 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
 
     Examples
     --------
-    ``align(AlignOptions(corpus="corpus", dict="words.dict", model="english.argo", out="aligned")).report.summary()``
+    ``align(AlignOptions(corpus="corpus", model="en", out="aligned")).report.summary()``
 
     ``align(AlignOptions(corpus="corpus", dict="words.dict", out="aligned", train=True)).model``
     """
     out = options.out
     _check_directory(options)
     require_writable(out / REPORT)
-    dictionary = options.read(note)
+    model = None if options.model is None else find_model(options.model)
+    g2p = None
+    if model is None or options.dict is not None:
+        dictionary = options.read(note)
+    else:
+        dictionary, g2p = bundle_dictionary(Bundle.open(model))
     cores = options.threads or available_cores()
     with using_cores(cores):
         corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case)
@@ -110,9 +118,8 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         recordings = recordings_of(corpus, options.corpus)
         check_output(recordings, out)
         spoken = (word for utterance in in_case(corpus, case).utterances for word in utterance.words or ())
-        guesses = options.guess(dictionary, spoken, out / GUESSED, log)
+        guesses = options.guess(dictionary, spoken, out / GUESSED, log, g2p)
         dictionary += guesses.for_decoding()
-        model = options.model
         if model is None:
             model = Training(in_case(corpus, case), dictionary, out, cores).run(progress, log, note)
         # A number is the channel of recordings with several; the others keep theirs.

@@ -40,7 +40,13 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         For a value out of range, and for options that contradict each other.
     """
 
-    dict: Path = option(help="dictionary of any form, with the phones of {model}", flag="DICT", metavar="DICT")
+    dict: Path | None = option(
+        None,
+        "dictionary of any form, with the phones of {model}; without it, the dictionary and the pronunciation model of "
+        "the bundle",
+        flag="DICT",
+        metavar="DICT",
+    )
     g2p: Path | None = like(
         CompletedDictionary,
         "g2p",
@@ -48,7 +54,10 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         "`argonaut g2p train`, and write them to a dictionary for review",
     )
     model: Path | None = option(
-        None, "bundle, or directory of argonaut flatstart; none with {train}", flag="MODEL", metavar="MODEL"
+        None,
+        "bundle, or an installed one such as en, or directory of argonaut flatstart; none with {train}",
+        flag="MODEL",
+        metavar="MODEL",
     )
     out: Path = option(help="directory for the results", flag="OUT", metavar="OUT", parse=file_name)
     channel: Channel = like(
@@ -79,8 +88,12 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         formats = self.format.split(",") if isinstance(self.format, str) else several(self.format)
         names = [form.lower() if isinstance(form, str) else form for form in formats]
         object.__setattr__(self, "format", tuple(form for at, form in enumerate(names) if form not in names[:at]))
+        if not self.train and self.model is None:  # CORPUS MODEL OUT
+            object.__setattr__(self, "model", self.dict)
+            object.__setattr__(self, "dict", None)
         super().__post_init__()
         if self.train:
+            self.require("dict", self.dict is not None, "is missing; expected {corpus}, {dict} and {out} with {train}")
             self.require(
                 "train", self.model is None, f"is given with {{model}} {self.model}; expected only one of them"
             )

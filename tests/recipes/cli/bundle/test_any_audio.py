@@ -11,13 +11,14 @@ import pytest
 import soundfile
 
 from decoder import Recognizer
+from decoder.recognizer import pack
 from decoder.recognizer.front_end import FrontEnd
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import resample
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError, FormatError
-from tests.recipes.cli.bundle.conftest import silence
+from tests.recipes.cli.bundle.conftest import parts_of, silence
 from tests.recipes.systems.small_system import RATE, speak
 
 WORDS = "AB C"
@@ -64,6 +65,17 @@ def test_a_stream_at_another_rate_does_not_depend_on_its_blocks(recognizer, samp
     whole = final_words(recognizer.stream(44100), other, len(other))
     assert [word.text for word in whole] == WORDS.split()
     assert final_words(recognizer.stream(44100), other, 441) == whole
+
+
+def test_a_bundle_trained_for_telephones_takes_their_audio_by_itself(small_system, samples, tmp_path):
+    pack(parts_of(small_system, lowest_rate=8000), tmp_path / "phone.argo")
+    recognizer = Recognizer.load(tmp_path / "phone.argo")
+    narrow = resample(samples, RATE, 8000)
+    expected = recognizer.with_audio(upsample=True).transcribe(narrow, 8000)
+    assert recognizer.transcribe(narrow, 8000).words == expected.words
+    assert final_words(recognizer.stream(8000), narrow, 999)
+    with pytest.raises(ConfigError, match="sample rate 7999 Hz; expected at least 16000 Hz"):
+        recognizer.transcribe(narrow, 7999)
 
 
 def test_a_lower_rate_needs_upsample(recognizer, samples, tmp_path):

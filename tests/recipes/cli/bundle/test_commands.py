@@ -42,7 +42,8 @@ def test_pack_names_what_it_made_and_info_and_validate_know_it(user):
     assert shown[0] == "my.argo: bundle"
     told = {line.split()[0]: line.split(None, 1)[1] for line in shown[1:]}
     assert (told["name"], told["language"], told["licence"]) == ("net", "en", "CC0")
-    assert told["audio"] == "16000 Hz, FBANK, window 3 frames"
+    assert told["audio"] == "16000 Hz"
+    assert told["features"] == "FBANK, window 3 frames"
     assert "checksums correct" in told["members"]
     assert user.run("validate", "my.argo").out == ["my.argo: no faults; checked 9 members and that they fit together"]
 

@@ -1,0 +1,13 @@
+from decoder.pronunciation.assessor import PronunciationAssessor as PronunciationAssessor
+from decoder.pronunciation.fitting import Agreement as Agreement
+from decoder.pronunciation.job import PronouncedFile as PronouncedFile
+from decoder.pronunciation.job import PronounceResult as PronounceResult
+from decoder.pronunciation.job import pronounce as pronounce
+from decoder.pronunciation.model import PronunciationModel as PronunciationModel
+from decoder.pronunciation.options import PronounceOptions as PronounceOptions
+from decoder.pronunciation.options import TrainPronunciationOptions as TrainPronunciationOptions
+from decoder.pronunciation.result import Pronunciation as Pronunciation
+from decoder.pronunciation.result import ScoredPhone as ScoredPhone
+from decoder.pronunciation.result import ScoredWord as ScoredWord
+from decoder.pronunciation.training_job import TrainPronunciationResult as TrainPronunciationResult
+from decoder.pronunciation.training_job import train_pronunciation as train_pronunciation

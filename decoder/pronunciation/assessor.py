@@ -1,0 +1,127 @@
+"""The assessor: one object from audio and the words that should be said to scores of their pronunciation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from decoder.alignment.frames import SILENCE
+from decoder.pronunciation.measures import Measures, measure
+from decoder.pronunciation.model import PronunciationModel
+from decoder.pronunciation.result import MISSING, Pronunciation, ScoredPhone, ScoredWord
+from decoder.recognizer.bundle import PRONUNCIATION, Bundle
+from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.recording import Audio, AudioOptions
+from readers.errors import ConfigError
+
+SOUNDS_RIGHT = 1.5  # score of a phone from which no other is taken to have been said in its place
+
+
+class PronunciationAssessor:
+    """Scores how well known words were pronounced; any number of threads may use one.
+
+    Parameters
+    ----------
+    aligner : ForcedAligner
+    model : PronunciationModel
+
+    Raises
+    ------
+    ModelError
+        For a model of other phones than those of the aligner.
+
+    Examples
+    --------
+    >>> pronunciation = PronunciationAssessor.load("digits.argo").assess("speech.wav", "AB C")
+    >>> [word.text for word in pronunciation.words]
+    ['AB', 'C']
+    """
+
+    def __init__(self, aligner: ForcedAligner, model: PronunciationModel):
+        model.check(list(aligner.goodness.phones), aligner.name)
+        self.aligner = aligner
+        self.model = model
+        self._phones = list(aligner.goodness.phones)
+
+    @classmethod
+    def load(cls, path: str | Path, audio: AudioOptions | None = None) -> Self:
+        """Open a bundle that has a map of pronunciation scores.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file NAME.argo or a directory, which `argonaut pack` made and `argonaut pronounce --train` completed.
+        audio : AudioOptions, optional
+            Channel, and whether audio of a lower sample rate is accepted.
+
+        Returns
+        -------
+        PronunciationAssessor
+
+        Raises
+        ------
+        ConfigError
+            For a bundle without the map, a dictionary or tables of phone models.
+        FormatError, ModelError, GraphError
+            For a damaged bundle.
+        OSError
+        """
+        bundle = Bundle.open(path)
+        if PRONUNCIATION not in bundle.parts:
+            raise ConfigError(
+                f"{path}: no map of pronunciation scores; expected one, which argonaut pronounce --train adds"
+            )
+        return cls(ForcedAligner.load(path, audio=audio), PronunciationModel.load(bundle.parts[PRONUNCIATION]))
+
+    def assess(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Pronunciation:
+        """Score one recording.
+
+        Parameters
+        ----------
+        audio, text, rate
+            As for `ForcedAligner.align`.
+
+        Returns
+        -------
+        Pronunciation
+
+        Raises
+        ------
+        ConfigError, GraphError, ShapeError, OSError
+            As `ForcedAligner.align`.
+        """
+        frames = self.aligner.align_frames(audio, text, rate)
+        measures = measure(frames.log_posteriors, frames.phones, frames.period)
+        scores = self.model(measures)
+        said = self._said(measures, scores.phones)
+        words: list[list[ScoredPhone]] = [[] for _ in frames.words]
+        spoken = [phone for phone in frames.phones if phone.word != SILENCE]
+        for phone, (start, end), score, instead in zip(spoken, measures.times, scores.phones, said, strict=True):
+            # The last frame may end after the audio, with subsampled models.
+            scored = ScoredPhone(phone.text, float(start), min(float(end), frames.seconds), float(score), instead)
+            words[phone.word].append(scored)
+        return Pronunciation(
+            scores.sentence,
+            tuple(
+                ScoredWord(text, phones[0].start, phones[-1].end, float(score), tuple(phones))
+                for text, phones, score in zip(frames.words, words, scores.words, strict=True)
+            ),
+            frames.seconds,
+            frames.notes,
+        )
+
+    def _said(self, measures: Measures, scores: np.ndarray) -> list[str | None]:
+        """Return what was probably said in place of each phone, None if it was the phone itself.
+
+        A phone with a low score is taken for the one of the highest mean log posterior.  A margin between the two in
+        place of the score would be right less often: the network errs, too, and the map knows where.
+        """
+        return [
+            None if score >= SOUNDS_RIGHT or row == means.argmax() else self._name(int(means.argmax()))
+            for row, means, score in zip(measures.rows, measures.means, scores, strict=True)
+        ]
+
+    def _name(self, row: int) -> str:
+        phone = self._phones[row]
+        return MISSING if phone == self.aligner.graphs.silence else phone

@@ -1,0 +1,130 @@
+"""The job that scores how well recordings of known words are pronounced."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from decoder.pronunciation.assessor import PronunciationAssessor
+from decoder.pronunciation.options import PronounceOptions
+from decoder.pronunciation.result import Pronunciation
+from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
+from decoder.recognizer.recording import AudioOptions
+from decoder.scoring.error_counts import match_names
+from decoder.scoring.words import read_words
+from decoder.search.batch import in_order
+from readers.common.environment import available_cores, using_cores
+from readers.common.faults import one_line
+from readers.common.files import require_writable
+from readers.common.report import IRREGULAR, Progress, RunReport, silent
+from readers.errors import ArgonautError, ConfigError
+
+EXTENSIONS = {"text": "txt", "json": "json", "csv": "csv", "textgrid": "TextGrid"}  # format -> that of its files
+
+
+@dataclass(frozen=True)
+class PronouncedFile:
+    """A recording and its scores.
+
+    Attributes
+    ----------
+    recording : RecordingFile
+    pronunciation : Pronunciation
+    """
+
+    recording: RecordingFile
+    pronunciation: Pronunciation
+
+
+@dataclass(frozen=True)
+class PronounceResult:
+    """What was scored.
+
+    Attributes
+    ----------
+    report : RunReport
+        The recordings that were scored, and those that were not, with the reasons.
+    num_files : int
+        Number of recordings.
+    paths : tuple of Path
+        Files that were written.
+    """
+
+    report: RunReport
+    num_files: int = 0
+    paths: tuple[Path, ...] = ()
+
+
+def pronounce(
+    options: PronounceOptions, *, take: Callable[[PronouncedFile], None] = silent, progress: Progress = silent
+) -> PronounceResult:
+    """Score the pronunciation of recordings in threads; write a file for each if `options.output` is given.
+
+    Parameters
+    ----------
+    options : PronounceOptions
+    take : callable
+        Receives each recording that was scored, in order.
+    progress : callable
+        Called as ``progress(files done, files)``.
+
+    Returns
+    -------
+    PronounceResult
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For a fault in what all recordings share; the report lists faults of single recordings.
+
+    Examples
+    --------
+    ``pronounce(PronounceOptions(bundle="en.argo", audio=["a.wav"], text="we call it bear"), take=print)``
+    """
+    recordings, unread = find_recordings(options.audio, options.reading.raw is not None)
+    if options.output is not None:
+        by_name(recordings)
+        require_writable(options.output / "scores")
+    texts = _texts(options, recordings)
+    report = RunReport("files")
+    for path in unread:
+        report.skip(path, f"{path}: {Path(path).suffix} cannot be read; convert it to WAV")
+    paths = []
+    with using_cores(options.threads or available_cores()):
+        reading = options.reading
+        audio = AudioOptions(channel=reading.channel, upsample=reading.upsample, raw=reading.raw)
+        assessor = PronunciationAssessor.load(options.bundle, audio)
+
+        def assess(recording: RecordingFile) -> Pronunciation:
+            if recording.name not in texts:
+                raise ConfigError(f"{recording.where}: not in {options.transcripts}; expected its words there")
+            return assessor.assess(recording.path, texts[recording.name])
+
+        for number, (recording, result) in enumerate(in_order(assess, recordings, options.threads), 1):
+            try:
+                if isinstance(result, Exception):
+                    raise result
+                if options.output is not None:
+                    file = options.output / f"{recording.name}.{EXTENSIONS[options.format]}"
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    result.save(file, recording.path)
+                    paths.append(file)
+                take(PronouncedFile(recording, result))
+            except BrokenPipeError:
+                raise
+            except (ArgonautError, OSError) as fault:
+                report.fail(recording.where, one_line(fault))
+            else:
+                report.marked += [(recording.where, IRREGULAR, note) for note in result.notes]
+                report.done()
+            progress(number, len(recordings))
+    return PronounceResult(report, len(recordings), tuple(paths))
+
+
+def _texts(options: PronounceOptions, recordings: Sequence[RecordingFile]) -> Mapping[str, str]:
+    """Return what should be said in each recording, by name."""
+    if options.text is not None:
+        return {recording.name: options.text for recording in recordings}
+    assert options.transcripts is not None
+    words = read_words(options.transcripts, named_lines=True)
+    names = match_names(words, by_name(recordings))
+    return {recording: " ".join(words[name]) for name, recording in names.items()}

@@ -1,0 +1,126 @@
+"""Score how well known words are pronounced: each phone from 0 to 2, each word and the sentence from 0 to 10.
+
+worked example:
+  argonaut pronounce en.argo speech.wav --text "we call it bear"
+prints
+  8.1 we call it bear
+    we 9.4: W 1.9, IY 1.9
+    call 8.8: K 1.9, AO 1.6, L 1.7
+    it 9.5: IH 1.8, T 1.9
+    bear 6.9: B 1.9, EH>EY 1.1, R 1.4
+The score of a phone is near 2 if it is right, 1 with a heavy accent and 0 if it is wrong or missing.  EH>EY is an EH
+that was probably said as EY; `>-` is a phone that was probably left out.
+  argonaut pronounce en.argo recordings/ --transcripts text --format csv -o scores
+writes a table for each recording of a folder, with the times of its words and phones; `text` has lines NAME WORDS.
+Other formats are json and textgrid, for Praat.  --picture draws one recording.
+
+The bundle needs a map to scores, which is fitted to recordings of speakers whom its network never heard, and to scores
+that experts gave them, a file such as scores.json of the corpus speechocean762:
+  argonaut pronounce en.argo recordings/ --train scores.json --folds 6 -o scored.argo
+With --folds, it is measured on speakers that are left out; --test SCORES measures it on other speakers.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decoder.pronunciation.options import PronounceOptions, TrainPronunciationOptions
+from readers.config.options import like, option
+from readers.errors import ConfigError
+from recipes.cli.command import Command, Console
+from recipes.cli.console import show_losses
+
+if TYPE_CHECKING:
+    from decoder.pronunciation.job import PronouncedFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions(PronounceOptions):
+    """Options of the command: those of both jobs, and a picture."""
+
+    picture: Path | None = option(None, "drawing of the recording, coloured by scores", metavar="PNG")
+    train: Path | None = option(
+        None,
+        "fit a map to scores of experts, scores.json as of speechocean762, and write the bundle with it to {output}",
+        metavar="SCORES",
+        heading="training",
+    )
+    test: Path | None = like(TrainPronunciationOptions, "test")
+    speakers: Path | None = like(TrainPronunciationOptions, "speakers")
+    folds: int = like(TrainPronunciationOptions, "folds")
+
+    def _check(self) -> None:
+        for name in ("test", "speakers", "folds"):
+            self.require(name, self.train is not None or not getattr(self, name), "is given without {train}")
+        if self.train is None:
+            super()._check()
+            return
+        self.require("output", self.output is not None, "is missing; expected the name of the new bundle")
+        for name in ("text", "transcripts", "picture"):
+            self.require(name, getattr(self, name) is None, "is given with {train}; expected only one of them")
+
+
+def run(options: CommandOptions, console: Console) -> int:
+    return _score(options, console) if options.train is None else _train(options, console)
+
+
+def _score(options: CommandOptions, console: Console) -> int:
+    from decoder.pronunciation.job import pronounce
+
+    with console.progress("files") as progress:
+        result = pronounce(options, take=Printer(options), progress=progress)
+    show_losses(result.report, None, console.verbose)
+    if result.num_files > 1 or options.output is not None:
+        console.tell(result.report.summary())
+    return result.report.exit_status
+
+
+class Printer:
+    """Prints scores one after the other, and draws them."""
+
+    def __init__(self, options: CommandOptions):
+        self.options = options
+        self.count = 0
+
+    def __call__(self, file: "PronouncedFile") -> None:
+        """Print the scores of a recording, unless they have been written."""
+        from decoder.pronunciation.job import EXTENSIONS
+        from decoder.pronunciation.result import text_of
+
+        options = self.options
+        self.count += 1
+        if options.output is None:
+            text = text_of(EXTENSIONS[options.format], file.recording.path, file.pronunciation, self.count == 1)
+            print(text, end="", flush=True)
+        if options.picture is not None:
+            from recipes.pictures.pronunciation import draw_pronunciation
+
+            if self.count > 1:
+                raise ConfigError(f"{options.picture}: of one recording only; expected no more of them")
+            draw_pronunciation(file.pronunciation, file.recording.path, options.picture, options.reading.channel)
+
+
+def _train(options: CommandOptions, console: Console) -> int:
+    from decoder.pronunciation.training_job import train_pronunciation
+
+    assert options.train is not None
+    assert options.output is not None
+    training = TrainPronunciationOptions(
+        bundle=options.bundle, audio=options.audio, threads=options.threads, scores=options.train,
+        output=options.output, test=options.test, speakers=options.speakers, folds=options.folds,
+        reading=options.reading,
+    )  # fmt: skip
+    with console.progress("files") as progress:
+        result = train_pronunciation(training, progress=progress)
+    for title, figures in (("speakers left out", result.cross_validated), (f"{options.test}", result.tested)):
+        for kind, agreement in figures.items():
+            print(f"{title}: {kind}: correlation {agreement}")
+    print(
+        f"{result.bundle.path}: {result.bundle.size / 1e6:.1f} MB, scores of {result.num_utterances} utterances of "
+        f"{result.num_speakers} speakers"
+    )
+    show_losses(result.report, None, console.verbose)
+    return result.report.exit_status
+
+
+COMMAND = Command("pronounce", CommandOptions, run)

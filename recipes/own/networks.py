@@ -1,0 +1,169 @@
+"""The networks of the recipe: by cross entropy on triphones, the final one also by lattice-free MMI on biphones."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decoder import tying
+from decoder.graph import GraphOptions
+from decoder.sequence_training.chain.options import ChainStates
+from recipes.an4.lattice_free import biphones
+from recipes.evaluation import Evaluation, language_models
+from recipes.packing import LayoutName
+from recipes.stage_settings import cntk_settings
+from recipes.steps import cntk
+from recipes.tuning import Grid
+
+if TYPE_CHECKING:
+    from recipes.own.run import Recipe
+
+CONFIG = Path(__file__).parent / "config"
+SILENCE = "sil"
+
+
+class Network:
+    """A network of the recipe, and the graphs that it decodes with.
+
+    window: frames in its input.
+    layout: of its bundle.
+    tuned_on: the list with which its search options are chosen.
+    configs: files of its training, of which later ones replace settings of earlier ones.
+    """
+
+    window: int
+    layout: LayoutName
+    tuned_on: str
+    configs: tuple[Path, ...]
+
+    def __init__(self, recipe: "Recipe", folder: str, name: str):
+        self.recipe = recipe
+        self.home = recipe.out / folder
+        self.model = self.home / "model" / name
+
+    @property
+    def grid(self) -> Grid:
+        """The search options that are tried."""
+        raise NotImplementedError
+
+    def graph_folder(self, name: str) -> Path:
+        """Return the directory of the graph for a language model."""
+        raise NotImplementedError
+
+    def prepare(self) -> int:
+        """Make what the network needs besides alignment and copies."""
+        raise NotImplementedError
+
+    def train(self) -> int:
+        raise NotImplementedError
+
+    def arguments(self, *settings: str) -> list[str]:
+        """Return the arguments of `cntk`."""
+        return [
+            f"configFile={'+'.join(map(str, self.configs))}", f"ExpDir={self.recipe.out}", f"WorkDir={self.home}",
+            f"randomSeed={self.recipe.seed}", *settings, *self.recipe.overrides,
+        ]  # fmt: skip
+
+    def settings(self) -> dict[str, str]:
+        """Return what the training depends on besides the results of other stages."""
+        return cntk_settings(self.arguments("NumSenones=1"))
+
+    @property
+    def evaluation(self) -> Evaluation:
+        recipe = self.recipe
+        models = language_models(recipe.language_models, recipe.lm_file, self.graph_folder, recipe.texts)
+        return Evaluation(
+            recipe.out, self.home, self.model, self.window, models, self.grid, recipe.workers, tuned_on=self.tuned_on
+        )
+
+
+class CrossEntropy(Network):
+    """A network on tied triphones: the first, which aligns the training set, or the final one, on copies as well."""
+
+    window = 21
+    layout: LayoutName = "own"
+    tuned_on = "dev"
+    configs = (CONFIG / "own.cntk",)
+
+    def __init__(self, recipe: "Recipe", first: bool):
+        super().__init__(recipe, "first" if first else "final", "own.dnn")
+        self.is_first = first
+
+    @property
+    def grid(self) -> Grid:
+        from recipes.an4.grid import GRID
+
+        return GRID
+
+    def graph_folder(self, name: str) -> Path:
+        return self.recipe.graph_folder(name)
+
+    def prepare(self) -> int:
+        print("cross entropy: the network has the tied triphones and their graphs")
+        return 0
+
+    def train(self) -> int:
+        from readers.htk.frame_labels import read_state_list
+
+        sizes = [*self.recipe.sizes.arguments(self.is_first), f"InputDim={self.window * self.recipe.feature_dim}"]
+        return cntk(self.arguments(f"NumSenones={len(read_state_list(self.recipe.senones))}", *sizes))
+
+    def arguments(self, *settings: str) -> list[str]:
+        recipe = self.recipe
+        labels = recipe.hmms / "states.mlf" if self.is_first else recipe.copies / "training.mlf"
+        scp = recipe.out / "lists" / f"{'train' if self.is_first else 'training'}.scp"
+        return super().arguments(
+            f"TrainList={scp}", f"SenoneLabels={labels}", f"SenoneList={recipe.senones}", *settings
+        )
+
+
+class LatticeFree(Network):
+    """A final network by lattice-free MMI: a TDNN-F on biphones, at a third of the frames."""
+
+    window = biphones.WINDOW
+    layout: LayoutName = "own-lfmmi"
+    tuned_on = "tune"
+    configs = (biphones.CONFIG / "lfmmi.cntk", CONFIG / "lfmmi.cntk")
+
+    def __init__(self, recipe: "Recipe"):
+        super().__init__(recipe, "final", "own.tdnnf")
+        self.chain = self.home / "chain"
+
+    @property
+    def grid(self) -> Grid:
+        from recipes.own.sizes import LATTICE_FREE_GRID
+
+        return LATTICE_FREE_GRID
+
+    def graph_folder(self, name: str) -> Path:
+        return self.home / "graph" / name
+
+    def prepare(self) -> int:
+        """Make biphones from the alignment that the copies have, and the graphs of the language models."""
+        from recipes.own.sizes import PHONE_ORDER
+
+        recipe = self.recipe
+        sizes = recipe.tdnnf_sizes
+        lost = biphones.make_biphones(
+            recipe.copies / "training.mlf",
+            ChainStates(state_list=recipe.flat / "states.list", trees=recipe.hmms / "trees"),
+            recipe.out / "lists" / "train.scp", self.home, order=PHONE_ORDER,
+            trees=tying.TreeOptions(threshold=sizes.threshold, min_frames=sizes.min_frames),
+        )  # fmt: skip
+        for name in recipe.graph_names:
+            lost |= biphones.make_graph(
+                self.chain, recipe.dictionary, recipe.lm_file(name), self.graph_folder(name),
+                graph=GraphOptions(silence=SILENCE, drop_missing=True), hmms=self.home / "tables",
+            )  # fmt: skip
+        return lost
+
+    def train(self) -> int:
+        from readers.htk.frame_labels import read_state_list
+
+        dim = self.recipe.feature_dim
+        num_outputs = len(read_state_list(self.chain / "senones.list"))
+        sizes = self.recipe.tdnnf_sizes.arguments()
+        return cntk(
+            self.arguments(f"NumSenones={num_outputs}", f"FeatureDim={dim}", f"InputDim={self.window * dim}", *sizes)
+        )
+
+    def arguments(self, *settings: str) -> list[str]:
+        return super().arguments(f"ScriptDir={biphones.CONFIG}", *settings)

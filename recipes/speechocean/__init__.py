@@ -1,0 +1,1 @@
+"""Recipe speechocean: English of Mandarin speakers, adults and children; see run.py."""

@@ -1,0 +1,190 @@
+"""Scores of pronunciation, from audio and scores of experts to a bundle and to the command."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import argonaut
+from decoder.pronunciation import PronunciationAssessor
+from decoder.recognizer import Bundle
+from readers.audio.audio_file import write_wav
+from readers.config.options import OptionFault
+from readers.errors import ConfigError
+from readers.results.textgrid import read_textgrid
+from recipes.pictures import alignment
+from recipes.pictures.pronunciation import colour_of, draw_pronunciation
+from tests.recipes.systems.small_system import RATE, WORDS, speak
+
+MISTAKES = {"AB": "CB", "BA": "BC"}  # a is said as c
+NUM_SPEAKERS, NUM_SENTENCES = 5, 8
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Recordings of speakers who say c for a, some more often than others, and what an expert thinks of them."""
+    root = tmp_path_factory.mktemp("judged")
+    rng = np.random.default_rng(5)
+    spoken = WORDS | {"CB": "cb", "BC": "bc"}
+    lines = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.recipes.systems.small_system.WORDS", spoken)
+        for speaker in range(NUM_SPEAKERS):
+            for sentence in range(NUM_SENTENCES):
+                text = [["AB", "BA"][i] for i in rng.integers(0, 2, 4)]
+                wrong = rng.random(4) < speaker / NUM_SPEAKERS
+                samples, _ = speak([MISTAKES[word] if bad else word for word, bad in zip(text, wrong)], rng)
+                path = root / f"speaker{speaker}" / f"s{speaker}{sentence}.wav"
+                path.parent.mkdir(exist_ok=True)
+                write_wav(path, samples, RATE)
+                words = [
+                    {
+                        "text": word,
+                        "accuracy": 3 if bad else 10,
+                        "phones": list(WORDS[word]),
+                        "phones-accuracy": [0 if bad and phone == "a" else 2 for phone in WORDS[word]],
+                    }
+                    for word, bad in zip(text, wrong)
+                ]
+                entry = {"utterance": path.stem, "accuracy": 10 - 2 * int(wrong.sum()), "words": words}
+                lines.append(json.dumps(entry))
+        write_wav(root / "bad.wav", speak(["CB", "C"], rng)[0], RATE)
+    (root / "scores.jsonl").write_text("\n".join(lines))
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(judged, packed):
+    options = argonaut.TrainPronunciationOptions(
+        bundle=packed / "digits.argo", audio=[str(judged)], scores=judged / "scores.jsonl", folds=5, threads=1,
+        test=judged / "scores.jsonl", output=judged / "scored.argo",
+    )  # fmt: skip
+    return argonaut.train_pronunciation(options)
+
+
+@pytest.mark.slow
+def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
+    assert trained.report.summary() == "files: 80 done, 0 skipped, 0 failed"
+    assert (trained.num_utterances, trained.num_speakers) == (40, NUM_SPEAKERS)
+    assert trained.cross_validated["phones"].correlation > 0.9
+    assert trained.cross_validated["words"].correlation > 0.9
+    assert trained.cross_validated["sentence"].correlation > 0.8
+    assert trained.tested["phones"].correlation > trained.cross_validated["phones"].correlation
+    bundle = Bundle.open(judged / "scored.argo")
+    assert bundle.parts.keys() - Bundle.open(packed / "digits.argo").parts.keys() == {"pronunciation.safetensors"}
+    assessor = PronunciationAssessor.load(judged / "scored.argo")
+    about = assessor.model.about
+    assert about["cross_validated"]["phones"]["correlation"] == trained.cross_validated["phones"].correlation
+    good = assessor.assess(packed / "speech.wav", "ab, c!")
+    bad = assessor.assess(judged / "bad.wav", ["AB", "C"])
+    assert [word.text for word in good.words] == ["ab", "c"]
+    assert [phone.text for phone in good.phones] == ["a", "b", "c"]
+    assert [phone.said for phone in good.phones] == [None, None, None]
+    assert [phone.said for phone in bad.phones] == ["c", None, None]
+    assert good.phones[0].score > 1.5
+    assert bad.phones[0].score < 0.5
+    assert good.words[0].score > bad.words[0].score + 4
+    assert good.score > bad.score
+    aligned = argonaut.ForcedAligner.load(packed / "digits.argo").align(packed / "speech.wav", "ab c")
+    assert [word[:3] for word in good.words] == [word[:3] for word in aligned.words]
+    assert [phone[:3] for phone in good.phones] == [
+        phone[:3] for phone in aligned.phones if phone.confidence is not None
+    ]
+
+
+@pytest.mark.slow
+def test_the_command_scores_one_recording_and_folders(user, judged, trained, packed):
+    bundle = judged / "scored.argo"
+    outcome = user.run("pronounce", bundle, packed / "speech.wav", "--text", "AB C")
+    assert outcome.status == 0
+    assert len(outcome.out) == 3
+    assert outcome.out[0].endswith(" AB C")
+    assert outcome.out[1].startswith("  AB ")
+    user.write("folder/one.wav", (packed / "speech.wav").read_bytes())
+    user.write("folder/two.wav", (judged / "bad.wav").read_bytes())
+    user.write("folder/three.wav", (judged / "bad.wav").read_bytes())
+    user.write("folder/four.wav", "no audio")
+    user.write("text", "one AB C\ntwo AB C\nfour AB\n")
+    outcome = user.run("pronounce", bundle, "folder", "--transcripts", "text", "--format", "csv")
+    assert outcome.status == 1
+    rows = list(csv.DictReader(outcome.out))
+    assert [(row["file"], row["text"]) for row in rows if row["level"] == "sentence"] == [
+        ("folder/one.wav", "AB C"), ("folder/two.wav", "AB C")
+    ]  # fmt: skip
+    assert [row["said"] for row in rows if row["level"] == "phone"] == ["", "", "", "c", "", ""]
+    assert any("folder/three.wav: not in text; expected its words there" in line for line in outcome.err)
+    assert outcome.err[-1] == "files: 2 done, 0 skipped, 2 failed"
+    outcome = user.run("pronounce", bundle, "folder/two.wav", "--text", "AB C", "--format", "textgrid", "-o", "out")
+    tiers = {tier.name: tier for tier in read_textgrid(user.root / "out/two.TextGrid")}
+    assert [interval.text for interval in tiers["said"].intervals if interval.text] == ["c"]
+    outcome = user.run("info", bundle)
+    assert any("scores, from 40 utterances of 5 speakers" in line for line in outcome.out)
+    outcome = user.run("pronounce", bundle, "folder/two.wav", "--text", "AB C", "--format", "json")
+    assert json.loads(outcome.out[0])["words"][0]["phones"][0]["said"] == "c"
+
+
+@pytest.mark.slow
+def test_a_picture_is_coloured_by_the_scores(judged, trained, monkeypatch, tmp_path):
+    figures = []
+    monkeypatch.setattr(alignment, "save_figure", lambda figure, path: figures.append(figure))
+    pronunciation = PronunciationAssessor.load(judged / "scored.argo").assess(judged / "bad.wav", "AB C")
+    draw_pronunciation(pronunciation, judged / "bad.wav", tmp_path / "bad.png")
+    _, words, phones, said = figures[0].axes
+    assert [text.get_text() for text in said.texts] == ["c"]
+    assert len(words.patches) == 2
+    red, green, _, _ = phones.patches[0].get_facecolor()
+    assert red > green
+    red, green, _, _ = phones.patches[1].get_facecolor()
+    assert green > red
+
+
+def test_colours_go_from_red_through_yellow_to_green():
+    assert [colour_of(fraction) for fraction in (-1, 0, 0.5, 1, 2)] == [
+        "#d75041", "#d75041", "#f6cd61", "#79b86e", "#79b86e"
+    ]  # fmt: skip
+
+
+def test_a_bundle_without_a_map_is_refused(user, packed):
+    outcome = user.run("pronounce", packed / "digits.argo", packed / "speech.wav", "--text", "AB C")
+    assert "no map of pronunciation scores; expected one, which argonaut pronounce --train adds" in outcome.fault
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--text is missing; expected one of --text and --transcripts"),
+        (["--text", "A", "--transcripts", "text"], "--text is given with --transcripts; expected one of"),
+        (["--text", "A", "--folds", "3"], "--folds is given without --train"),
+        (["--train", "scores"], "--output is missing; expected the name of the new bundle"),
+        (["--train", "scores", "-o", "x.argo", "--text", "A"], "--text is given with --train; expected only one"),
+    ],
+)
+def test_contradictions_are_told(user, packed, arguments, message):
+    outcome = user.run("pronounce", packed / "digits.argo", packed / "speech.wav", *arguments)
+    assert message in outcome.fault
+
+
+def test_scores_must_be_those_of_the_recordings_and_of_enough_speakers(judged, packed, tmp_path):
+    def train(scores, **others):
+        options = argonaut.TrainPronunciationOptions(
+            bundle=packed / "digits.argo", audio=[str(judged)], scores=scores, output=tmp_path / "x.argo", **others
+        )
+        return argonaut.train_pronunciation(options)
+
+    few = tmp_path / "few.jsonl"
+    few.write_text("\n".join((judged / "scores.jsonl").read_text().splitlines()[:2]))
+    with pytest.raises(ConfigError, match="16 phones with scores of 1 speakers; expected at least 200 of 4"):
+        train(few)
+    few.write_text('{"utterance": "other", "accuracy": 1, "words": [{"text": "AB", "accuracy": 1}]}')
+    with pytest.raises(argonaut.ArgonautError, match="scores of other; expected those of the audio files, such as bad"):
+        train(few)
+    (tmp_path / "utt2spk").write_text("s00 anna\ns01\n")
+    with pytest.raises(argonaut.ArgonautError, match="utt2spk:2: 's01'; expected an utterance and its speaker"):
+        train(few, speakers=tmp_path / "utt2spk")
+    (tmp_path / "utt2spk").write_text("s00 anna\n")
+    with pytest.raises(ConfigError, match="utt2spk: no speaker of bad; expected each recording"):
+        train(few, speakers=tmp_path / "utt2spk")
+    with pytest.raises(OptionFault, match="folds is 1; expected 0, or at least 2 groups"):
+        train(few, folds=1)
+    assert not (tmp_path / "x.argo").exists()

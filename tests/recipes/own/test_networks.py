@@ -1,0 +1,57 @@
+"""Which criterion the final network has, and how large it is."""
+
+from pathlib import Path
+
+import pytest
+
+from recipes.own.data import FRAMES_PER_SECOND, Facts
+from recipes.own.networks import CrossEntropy, LatticeFree
+from recipes.own.options import OwnDictionary, OwnOptions
+from recipes.own.run import Recipe
+from recipes.own.sizes import TdnnfSizes
+
+HOUR = 3600 * FRAMES_PER_SECOND
+
+
+def recipe(place: Path, hours: float, **options) -> Recipe:
+    """A recipe whose training set has so many hours."""
+    (place / "words.dict").touch()
+    Facts(16000, round(hours * HOUR)).write(place / "data.json")
+    dictionary = OwnDictionary(dict=place / "words.dict")
+    return Recipe(OwnOptions(data=place, dictionary=dictionary, out=place, **options))
+
+
+def test_lattice_free_mmi_needs_an_hour_of_training_speech(tmp_path):
+    assert isinstance(recipe(tmp_path, 0.99).final, CrossEntropy)
+    assert isinstance(recipe(tmp_path, 1.0).final, LatticeFree)
+    assert isinstance(recipe(tmp_path, 0.1, final="lfmmi").final, LatticeFree)
+    assert isinstance(recipe(tmp_path, 10, final="ce").final, CrossEntropy)
+
+
+def test_a_training_depends_on_the_settings_of_the_networks_that_it_may_be(tmp_path):
+    both = recipe(tmp_path, 1).final_settings()
+    commands = {name.split()[0]: name for name in both if name.endswith(".action")}
+    assert commands == {"ce": "ce Own_Train.action", "lfmmi": "lfmmi LFMMI_Train.action"}
+    for name in commands:
+        chosen = recipe(tmp_path, 1, final=name).final_settings()
+        assert chosen == {key: value for key, value in both.items() if key.startswith(f"{name} ")}
+    changed = recipe(tmp_path, 1, final="lfmmi", overrides=("Units=64",)).final_settings()
+    assert changed != recipe(tmp_path, 1, final="lfmmi").final_settings()
+
+
+def test_sizes_of_the_network_by_lattice_free_mmi():
+    assert TdnnfSizes(702_709).arguments() == [
+        *("Units=512", "Bottleneck=96", "FinalEpochs=20", "FinalDropout=0.3*15:0.15*3:0*2", "EpochColumns=234236"),
+    ]
+
+
+@pytest.mark.parametrize("hours", [0.0, 0.02, 0.5, 5, 50, 1000])
+def test_sizes_grow_with_the_data_and_epochs_fall(hours):
+    small = TdnnfSizes(round(hours * HOUR))
+    large = TdnnfSizes(round(2 * (hours + 0.01) * HOUR))
+    assert 256 <= small.units <= large.units <= 1024
+    assert 64 <= small.bottleneck <= large.bottleneck <= 192
+    assert 60 >= small.epochs >= large.epochs >= 8
+    assert small.threshold <= large.threshold
+    schedule = small.arguments()[3].partition("=")[2]
+    assert sum(int(part.partition("*")[2]) for part in schedule.split(":")) == small.epochs
