@@ -35,18 +35,13 @@ class CompiledLoop:
         self.plan = plan
         self.backend = backend
         self.options = options
-        self.outside = plan.loop.outside
-        self.delays = plan.loop.delays
         self.memory: list[Any] = [None, None]  # of the values and of the gradients
         self.bound: BoundLoop | None = None  # of the present pass
-        self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
+        # See Traits. Columns are included: their gradient is the product of the threads' sums and ones.
+        parameters = {product.parameter for product in plan.products} | plan.columns.keys()
+        framed = {product.operand[1] for product in plan.before} | plan.framed.keys()
+        self.frame_products: tuple[int, ...] = tuple(parameters - framed)
         self._splits: dict[tuple[int, int, bool], WorkSplit] = {}
-
-    @property
-    def frame_products(self) -> tuple[int, ...]:
-        """See Traits. Columns are included: their gradient is the product of the threads' sums and ones."""
-        framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
-        return tuple(self._parameters - framed)
 
     def split_for(self, num_steps: int, num_slots: int, num_threads: int) -> WorkSplit:
         """The division of minibatches with this number of slots."""
@@ -108,8 +103,8 @@ class BoundLoop:
         self.plan = compiled.plan
         self.operands = operands
         self.training = training
-        self.outside = compiled.outside
-        self.delays = compiled.delays
+        self.outside = self.plan.loop.outside
+        self.delays = self.plan.loop.delays
         self.values, self.gradients = compiled.matrices(num_columns, training)
         loop = self.plan.loop
         size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in self.plan.inside)
@@ -135,7 +130,7 @@ class BoundLoop:
         resolve() gives the operands of the present pass.
         """
         # The parameters of the backward pass come first, so that those of the forward pass are in the cache.
-        pairs = [pair for way in self.split.factors[self.training :: -1] for pair in zip(way, self.split.inside)]
+        pairs = [pair for way in self.split.factors[self.training :: -1] for pair in zip(way, self.plan.inside)]
         bindings = [(factor, self.operands[product.parameter], inputs[product.parameter]) for factor, product in pairs]
         for factor, _, matrix in bindings:
             factor.bind(matrix)

@@ -81,15 +81,14 @@ class WorkSplit:
 
     in_panels: whether parameters are copied to panels, see weight_layout.py; parts: one for each thread that computes,
     which may be fewer than the threads; sums: parts of the gradients of columns (n, elements); before: the values
-    before the first step; inside: the products of a step; factors: their parameters, forward and backward.
+    before the first step; factors: the parameters of the products of a step, forward and backward.
     """
 
     def __init__(self, plan: Plan, num_slots: int, num_threads: int, in_panels: bool) -> None:
         tables = Tables(plan)
-        self.inside = tables.inside
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
-        ahead, back = ([Factor(transposed, in_panels) for _ in tables.inside] for transposed in (False, True))
+        ahead, back = ([Factor(transposed, in_panels) for _ in plan.inside] for transposed in (False, True))
         self.factors: Factors = (ahead, back)
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):
