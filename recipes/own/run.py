@@ -38,6 +38,7 @@ from recipes.job import RecipeResult, run_silently
 from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
 from recipes.own.options import OwnOptions
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
+from recipes.own.speeds import speed_lines
 from recipes.packing import LayoutName
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage, account, call, is_done
@@ -320,7 +321,8 @@ class Recipe:
         )
 
     def result(self) -> RecipeResult:
-        return self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        result = self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        return replace(result, lines=(*speed_lines(self), *result.lines))
 
     @property
     def bundle(self) -> Path:

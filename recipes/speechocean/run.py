@@ -19,7 +19,6 @@ from readers.config.options import like, option
 from recipes import job
 from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
-from recipes.own.speeds import speed_lines
 from recipes.speechocean.corpus import LISTS, Speechocean, write_joined_dictionary
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage
@@ -106,7 +105,7 @@ class Recipe(own.Recipe):
         return replace(
             result,
             figures=tuple(row.figure() for row in rows),
-            lines=(*speed_lines(self), *result.lines[:-1], *(row.line() for row in rows), *result.lines[-1:]),
+            lines=(*result.lines[:-1], *(row.line() for row in rows), *result.lines[-1:]),
         )
 
     @property
