@@ -70,7 +70,7 @@ class Bundle:
     is_compact: bool = False
 
     @classmethod
-    def open(cls, path: str | Path, verify: bool | None = None) -> Self:
+    def open(cls, path: str | Path, verify: bool | None = None) -> "Bundle":
         """Open a bundle: read its description, and check that every member is complete.
 
         Parameters

@@ -158,6 +158,7 @@ def _cosine_scorer(sides: list[Side]) -> Scorer:
 
 def _plda_scorer(options: IvectorCompareOptions, sides: list[Side]) -> Scorer:
     """Train the model.  Raises ConfigError for too few speakers, and for vectors of another size."""
+    assert options.training is not None  # else vectors are compared by their cosine
     training = replace(options, features=options.training)
     training_report = RunReport("utterances")
     training_vectors = read_vectors(training, training_report)
