@@ -18,7 +18,7 @@ from readers.common.kernels import UNCOUNTED, njit
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
 CACHE_ENTRY = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # key: LM state << 32 | word set
-CACHE_SIZE = 1 << 16  # a power of two
+CACHE_SIZE = 1 << 18  # a power of two; half as many distinct costs as tokens with 36,000 words, 4 MB per thread
 MAX_COPIED = 16  # the most words that are given second places at once
 BLOCK = 16  # entries per block minimum
 NO_WORD_COST = 1e4  # where no word can follow: loses against any word, but is not taken for a dead token
