@@ -47,7 +47,8 @@ class SearchPath:
     @classmethod
     def empty(cls) -> "SearchPath":
         """A path without steps."""
-        numbers, values = np.zeros(0, np.int32), np.zeros(0)
+        numbers = np.zeros(0, np.int32)
+        values = np.zeros(0)
         return cls(numbers, numbers, numbers, values, values, values)
 
 
@@ -87,7 +88,8 @@ def trace_path(
     frames: np.ndarray,
 ) -> SearchPath:
     """Follow the back pointers from step `end`; frames (T, K) f4 as for the search, lm as it leaves it."""
-    steps, begin = steps_back(trace, end, frames.shape[0], -1), (settings.start, settings.lm_start)
+    steps = steps_back(trace, end, frames.shape[0], -1)
+    begin = (settings.start, settings.lm_start)
     columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, *begin, False)
     return SearchPath(*steps, *columns)
 
@@ -95,15 +97,22 @@ def trace_path(
 @njit(cache=True, nogil=True)
 def steps_back(trace: Trace, end: Integer, num_frames: Integer, begin: Integer) -> PathSteps:
     """PathSteps after step `begin` (-1: from the trace's root) to step `end`; num_frames: where the path ends."""
-    count, record = 0, np.int64(end)
+    count = 0
+    record = np.int64(end)
     while record != begin:
         count += trace.steps[record]["label"] != NODE_LABEL or record == end
         record = np.int64(trace.steps[record]["previous"])
-    label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
-    record, i, until = np.int64(end), count - 1, num_frames
+    label = np.empty(count, np.int32)
+    start = np.empty(count, np.int32)
+    stop = np.empty(count, np.int32)
+    record = np.int64(end)
+    i = count - 1
+    until = num_frames
     while record != begin:
         if trace.steps[record]["label"] != NODE_LABEL or record == end:
-            label[i], start[i], stop[i] = trace.steps[record]["label"], trace.steps[record]["frame"], until
+            label[i] = trace.steps[record]["label"]
+            start[i] = trace.steps[record]["frame"]
+            stop[i] = until
             if label[i] < 0:
                 stop[i] = start[i]
             until = start[i]
@@ -131,12 +140,16 @@ def step_costs(
     """
     label, start, stop = steps
     count = label.shape[0]
-    acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
-    state, history = np.int64(state), np.int64(history)
+    acoustic = np.zeros(count)
+    ln_lm = np.zeros(count)
+    cost = np.zeros(count)
+    state = np.int64(state)
+    history = np.int64(history)
     new_sentence = -2 - graph.words.shape[0]
     for i in range(count):
         if label[i] >= 0:
-            position, arc = graph.positions[label[i]], graph.states[state]["first_arc"]
+            position = graph.positions[label[i]]
+            arc = graph.states[state]["first_arc"]
             for t in range(start[i], stop[i]):
                 acoustic[i] += frames[t - first_frame, position["row"]]
             while graph.arcs[arc]["target"] != label[i]:
@@ -152,7 +165,8 @@ def step_costs(
         elif label[i] == new_sentence:
             cost[i], ln_lm[i], _ = ending_cost(graph, lm, settings, state, history)
             cost[i] += settings.new_sentence
-            state, history = np.int64(settings.start), np.int64(settings.lm_start)
+            state = np.int64(settings.start)
+            history = np.int64(settings.lm_start)
         else:
             word = graph.words[-2 - label[i]]
             lm_state, second_state = parts_of(lm.second, history)
@@ -196,7 +210,9 @@ def model_instances(path: SearchPath, graph: DecodingGraph, silence: np.ndarray)
     rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
     instances: list[Instance] = []
     owner: list[int] = []
-    last_index, new_sentence, begins = 0, -2 - graph.arrays.word_label.shape[0], True
+    last_index = 0
+    new_sentence = -2 - graph.arrays.word_label.shape[0]
+    begins = True
     for step, (label, model, index) in enumerate(rows):
         if label < 0:
             owner.append(len(instances))
@@ -220,7 +236,10 @@ def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> l
     """
     instances, owner = model_instances(path, graph, silence)
     labels = path.label.tolist()
-    found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to earlier words
+    found = []
+    # Steps before `begin` and instances before `used` belong to earlier words.
+    begin = 0
+    used = 0
     new_sentence = -2 - graph.arrays.word_label.shape[0]
     for label in (step for step, what in enumerate(labels) if new_sentence < what <= -2):
         following = label + 1
@@ -233,14 +252,17 @@ def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> l
         first = instances[voiced[0] if voiced else own[-1]].first if own else last
         word = int(graph.arrays.word_label[-2 - labels[label]])
         found.append(WordSteps(word, first, last, label))
-        begin, used = last, max(used, end)
+        begin = last
+        used = max(used, end)
     return found
 
 
 def timed_words(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
     """The words of a path with their times, except those that are not written (see `is_written`)."""
     words = []
-    starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
+    starts = path.start.tolist()
+    ends = path.end.tolist()
+    costs = path.cost.tolist()
     for steps in word_steps(path, graph, silence):
         output = graph.outputs[steps.word]
         if not is_written(graph, steps.word):
@@ -256,7 +278,8 @@ def timed_words(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> 
 
 def is_written(graph: DecodingGraph, word: int) -> bool:
     """Whether a word has any output; a sentence mark has only if its output differs from its name."""
-    output, name = graph.outputs[word], graph.words[word]
+    output = graph.outputs[word]
+    name = graph.words[word]
     return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
 
 

@@ -71,7 +71,8 @@ class SearchTables:
 
         Raises GraphError when they do not fit together.
         """
-        rows, word_lm = score_rows(graph, cntkmap, where), lm_words(graph, lm)
+        rows = score_rows(graph, cntkmap, where)
+        word_lm = lm_words(graph, lm)
         return cls(graph, lm, rows, word_lm, least_lm_costs(lm, word_lm))
 
     @cached_property

@@ -277,7 +277,8 @@ class SearchStream:
     def _tail(self) -> PathSteps:
         """PathSteps of the best token's path after the stable part."""
         state = self._state
-        best, trace = (state.new if self.alive else state.old)[state.best], state.trace
+        best = (state.new if self.alive else state.old)[state.best]
+        trace = state.trace
         end = int(best["step"])
         if end >= 0:
             return steps_back(trace, end, state.num_frames, self._stop)
@@ -292,7 +293,8 @@ class _StablePath:
     """The part of the path that cannot change any more: all of its columns, and its finished words."""
 
     def __init__(self, decoder: Decoder):
-        self.graph, self.silence = decoder.graph, decoder.silence
+        self.graph = decoder.graph
+        self.silence = decoder.silence
         self.pieces: list[SearchPath] = []
         self.open = SearchPath.empty()  # the end of it, from the first word that may still grow
         self.words: list[WordTimes] = []  # the words before `open`
@@ -317,7 +319,9 @@ class _StablePath:
 
         root: labels of the first of these steps that all tokens share.
         """
-        path, heard_until, over = self.open, self.heard_until, self.over
+        path = self.open
+        heard_until = self.heard_until
+        over = self.over
         stable_steps = len(path.label)
         if tail is not None and root is not None:
             stable_steps += len(root)

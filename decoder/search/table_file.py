@@ -145,8 +145,10 @@ def _check_records(
 ) -> None:
     """Check the records on which the kernels rely."""
     arrays = graph.arrays
-    num_positions, num_states = graph.num_positions, graph.num_states
-    num_arcs, num_words = len(arrays.emitting_cost), len(arrays.word_cost)
+    num_positions = graph.num_positions
+    num_states = graph.num_states
+    num_arcs = len(arrays.emitting_cost)
+    num_words = len(arrays.word_cost)
     num_rows = int(score_row[graph.used_states].max(initial=-1)) + 1
     num_lm_words = 0 if lm is None else len(lm.vocabulary)
     sizes = {"settings": 3, "silence": len(graph.models), "word_lm": len(graph.words), "arcs": num_arcs}
@@ -185,13 +187,15 @@ def _check_ahead(
     found: Mapping[str, np.ndarray], graph: DecodingGraph, lm: LanguageModel | None, path: str | Path | FilePart
 ) -> None:
     """Check the look-ahead tables on which the kernels rely."""
-    sets, place = found["sets"], found["place"]
+    sets = found["sets"]
+    place = found["place"]
     if bool(len(sets)) != bool(np.any(found["word_lm"] >= 0)):
         raise FormatError(f"{path}: {len(sets)} sets of words; expected some if words are in an LM; {FORMAT.again}")
     if not len(sets):
         return
     assert lm is not None  # since words are in it
-    histories, level = found["histories"], found["level"]
+    histories = found["histories"]
+    level = found["level"]
     lengths = {name: len(found[name]) for name in ("state_set", "histories", "cost")}
     lengths |= {
         "graph": graph.num_states,

@@ -23,7 +23,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, overload
@@ -226,11 +226,18 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: FunctionType):
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
+        self._function = function
         if function.__code__.co_filename.startswith(PROGRAM):
-            sources = repr(sorted(_sources(function, {}, set()).items()))
-            stamp = stamp, hashlib.sha256(sources.encode()).hexdigest()
-        self._stamp, self._cache_file = stamp, self._file(self._cache_path, stamp)
+            _digest(function.__code__.co_filename)  # of the file as it is imported
+
+    @cached_property
+    def _stamp(self) -> object:
+        """The state of the sources: first asked for by a call, since a module defines kernels below their callers."""
+        stamp = self._impl.locator.get_source_stamp()
+        if not self._function.__code__.co_filename.startswith(PROGRAM):
+            return stamp
+        sources = repr(sorted(_sources(self._function, {}, set()).items()))
+        return stamp, hashlib.sha256(sources.encode()).hexdigest()
 
     def _file(self, directory: str, stamp: object) -> _KernelFile:
         return _KernelFile(directory, self._impl.filename_base, stamp)
@@ -242,7 +249,7 @@ class _KernelCache(FunctionCache):
         numba's compiler does so itself.
         """
         rtsys.initialize(target_context)  # kernels that allocate memory need it
-        own_file = self._cache_file
+        own_file = self._file(self._cache_path, self._stamp)
         for file in (own_file, *(self._file(directory, self._stamp) for directory in self._read_only_directories())):
             self._cache_file = file
             try:
@@ -272,6 +279,7 @@ class _KernelCache(FunctionCache):
             where = f"NUMBA_CACHE_DIR={config.CACHE_DIR}" if config.CACHE_DIR else self.cache_path
             _warn_once(f"{where}: compiled kernels cannot be stored, neither here nor in the user's cache directory,")
             return
+        self._cache_file = self._file(self._cache_path, self._stamp)
         try:
             super().save_overload(sig, data)
         except OSError as fault:

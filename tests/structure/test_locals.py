@@ -20,10 +20,7 @@ VAGUE = frozenset(
 MOST_VAGUE = 0.01  # of the assigned names
 MOST_PACKED = 3.0  # assignments per 1,000 lines
 FINISHED = ("readers", "features", "acoustic", "recipes", "decoder")
-EXCEPT = (
-    "acoustic/runtime",
-    "decoder/search",
-)
+EXCEPT = ("acoustic/runtime",)
 
 
 def functions(text: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

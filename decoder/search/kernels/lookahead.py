@@ -18,7 +18,7 @@ from readers.common.kernels import UNCOUNTED, njit
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
 CACHE_ENTRY = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # key: LM state << 32 | word set
-CACHE_SIZE = 1 << 16  # a power of two
+CACHE_SIZE = 1 << 18  # a power of two; half as many distinct costs as tokens with 36,000 words, 4 MB per thread
 MAX_COPIED = 16  # the most words that are given second places at once
 BLOCK = 16  # entries per block minimum
 NO_WORD_COST = 1e4  # where no word can follow: loses against any word, but is not taken for a dead token
@@ -59,15 +59,21 @@ def next_words(
     All states of a cycle have the same words and are treated together: strongly connected components, by Tarjan,
     Depth-first search and linear graph algorithms, SIAM Journal on Computing 1(2), 1972.
     """
-    num_states, num_places = arrays.final_cost.shape[0], num_first + num_second
-    order, num_closed = np.empty(num_states, np.int32), 0
+    num_states = arrays.final_cost.shape[0]
+    num_places = num_first + num_second
+    order = np.empty(num_states, np.int32)
+    num_closed = 0
     low, high = np.zeros(num_states, np.int32), np.zeros(num_states, np.int32)
     count: Integer
-    place_word, count = np.empty(num_places, np.int32), 0
-    number, link = np.full(num_states, -1, np.int32), np.zeros(num_states, np.int32)
+    place_word = np.empty(num_places, np.int32)
+    count = 0
+    number = np.full(num_states, -1, np.int32)
+    link = np.zeros(num_states, np.int32)
     first_place = np.zeros(num_states, np.int32)
-    open_states, num_open = np.empty(num_states, np.int32), 0
-    walk, at = np.empty(num_states, np.int32), np.empty(num_states, np.int64)
+    open_states = np.empty(num_states, np.int32)
+    num_open = 0
+    walk = np.empty(num_states, np.int32)
+    at = np.empty(num_states, np.int64)
     closed = np.zeros(num_states, np.bool_)
     counter = 0
     for root in range(num_states):
@@ -117,7 +123,8 @@ def next_words(
                 arrays, members, low, high, first_place[state], place_word, count, num_second
             )
             for member in members:
-                low[member], high[member] = left, right
+                low[member] = left
+                high[member] = right
             num_open = begin
     return low, high, place_word[:count], order
 
@@ -139,21 +146,26 @@ def _merge_ranges(
     """
     left, right, total = (fresh, count, count - fresh) if fresh < count else (place_word.shape[0], 0, 0)
     for copying in (False, True):
-        before_low, before_high = -1, -1
+        before_low = -1
+        before_high = -1
         for member in members:
             for arc in range(arrays.first_emitting[member], arrays.first_emitting[member + 1]):
                 child = arrays.position_exit[arrays.emitting_target[arc]]
                 begin, end = low[child], high[child]
                 if begin >= end or begin >= fresh or (begin == before_low and end == before_high):
                     continue
-                before_low, before_high = begin, end
+                before_low = begin
+                before_high = end
                 if copying and end - begin <= MAX_COPIED and count + end - begin <= num_second:
                     for place in range(begin, end):
                         place_word[count] = place_word[place]
                         count += 1
-                    left, right = min(left, count - (end - begin)), max(right, count)
+                    left = min(left, count - (end - begin))
+                    right = max(right, count)
                 else:
-                    left, right, total = min(left, begin), max(right, end), total + end - begin
+                    left = min(left, begin)
+                    right = max(right, end)
+                    total += end - begin
         if not copying:
             if 4 * (right - left) <= 5 * total:
                 break
@@ -182,7 +194,8 @@ def least_graph_costs(
                 target = arrays.position_exit[arrays.emitting_target[arc]]
                 best = min(best, arrays.emitting_cost[arc] + least[target])
             if best < least[state]:
-                least[state], changed = best, True
+                least[state] = best
+                changed = True
         if not changed:
             return least
     return np.empty(0)
@@ -204,13 +217,15 @@ def sort_by_place(
     asked (places,) i4: LM word of each place, below num_words, -1 for none; an n-gram occurs once for each place of its
     word.  counts (S,) i8 is filled with the number of entries of each state.
     """
-    begin, num_arcs = first_arc[root + 1], first_arc[end] - first_arc[root + 1]
+    begin = first_arc[root + 1]
+    num_arcs = first_arc[end] - first_arc[root + 1]
     first_of_word = np.zeros(num_words + 2, np.int64)  # counting sort of the n-grams by word
     for arc in range(num_arcs):
         first_of_word[word[begin + arc] + 2] += 1
     for w in range(num_words):
         first_of_word[w + 2] += first_of_word[w + 1]
-    arcs, owner = np.empty(num_arcs, np.int32), np.empty(num_arcs, np.int32)
+    arcs = np.empty(num_arcs, np.int32)
+    owner = np.empty(num_arcs, np.int32)
     copies = np.zeros(num_words, np.int64)
     for w in asked:
         if w >= 0:
@@ -219,7 +234,8 @@ def sort_by_place(
         for arc in range(first_arc[state] - begin, first_arc[state + 1] - begin):
             w = word[begin + arc]
             at = first_of_word[w + 1]
-            arcs[at], owner[at] = arc, state
+            arcs[at] = arc
+            owner[at] = state
             first_of_word[w + 1] += 1
             counts[state] += copies[w]
     cursor = np.empty(end, np.int64)
@@ -227,14 +243,16 @@ def sort_by_place(
     for state in range(root + 1, end):
         cursor[state] = total
         total += counts[state]
-    places, costs = np.empty(total, np.int32), np.empty(total, cost.dtype)
+    places = np.empty(total, np.int32)
+    costs = np.empty(total, cost.dtype)
     for place in range(asked.shape[0]):
         w = asked[place]
         if w < 0:
             continue
         for at in range(first_of_word[w], first_of_word[w + 1]):
             entry = cursor[owner[at]]
-            places[entry], costs[entry] = place, cost[begin + arcs[at]]
+            places[entry] = place
+            costs[entry] = cost[begin + arcs[at]]
             cursor[owner[at]] = entry + 1
     return places, costs
 
@@ -301,7 +319,8 @@ def least_cost(
     to the caller: returns (least over the longer histories, sum of back-off costs to add to the least of the empty
     history).
     """
-    best, backed_off = np.inf, 0.0
+    best = np.inf
+    backed_off = 0.0
     while state != root:
         history = histories[state]
         end = histories[state + 1]["first"]
@@ -335,7 +354,8 @@ def plain_cost_ahead(
     key: Integer,
 ) -> float:
     """`cost_ahead` of a single model where no unknown word can come next.  Few arrays, since each costs time."""
-    history, words = key >> 32, sets[key & LOW_32]
+    history = key >> 32
+    words = sets[key & LOW_32]
     low, high = np.int64(words["low"]), np.int64(words["high"])
     if low == high or history == SENTENCE_OVER:
         return 0.0
@@ -350,17 +370,24 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
 
     key: LM state << 32 | number of the word set.  0 where no LM word comes next.
     """
-    history, among = key >> 32, key & LOW_32
+    history = key >> 32
+    among = key & LOW_32
     words = ahead.sets[among]
     low, high = np.int64(words["low"]), np.int64(words["high"])
     if low == high or history == SENTENCE_OVER:
         return 0.0
-    probability, best = 0.0, np.inf
+    probability = 0.0
+    best = np.inf
     for i in range(max(1, lm.weights.shape[0])):
-        root, own, least, weight = np.int64(0), history, np.float64(words["least"]), 1.0
+        root = np.int64(0)
+        own = history
+        least = np.float64(words["least"])
+        weight = 1.0
         if lm.weights.shape[0]:
-            root, own = np.int64(lm.roots[i]), np.int64(lm.history[history, i])
-            least, weight = np.float64(ahead.mixed[i, among]), lm.weights[i]
+            root = np.int64(lm.roots[i])
+            own = np.int64(lm.history[history, i])
+            least = np.float64(ahead.mixed[i, among])
+            weight = lm.weights[i]
         best, backed_off = least_cost(ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, low, high)
         best = min(best, backed_off + least)
         if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:

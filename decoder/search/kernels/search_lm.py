@@ -91,7 +91,8 @@ def with_own_pairs(second: SecondLM | None, size: int) -> SecondLM | None:
     """The same model with empty tables of pairs, for one search."""
     if second is None:
         return None
-    entries, table = np.empty(size, PAIR), np.full(2 * size, -1, np.int32)
+    entries = np.empty(size, PAIR)
+    table = np.full(2 * size, -1, np.int32)
     return second._replace(pairs=Pairs(second.pairs.first, entries, table, np.zeros(1, np.int64)))
 
 
@@ -119,12 +120,14 @@ def history_of(second: SecondLM | None, lm_state: Integer, second_state: Integer
 
 @njit(**UNCOUNTED)
 def _pair_of(pairs: Pairs, lm_state: Integer, second_state: Integer) -> Integer:
-    table, entries = pairs.table, pairs.entries
+    table = pairs.table
+    entries = pairs.entries
     slot = _slot(table, entries, lm_state, second_state)
     if table[slot] < 0:
         number = pairs.num_used[0]
         table[slot] = number
-        entries[number]["lm_state"], entries[number]["second"] = lm_state, second_state
+        entries[number]["lm_state"] = lm_state
+        entries[number]["second"] = second_state
         pairs.num_used[0] = number + 1
     return pairs.first + np.int64(table[slot])
 
@@ -155,7 +158,9 @@ def grow_pairs(second: SecondLM | None, extra: Integer) -> SecondLM | None:
     """The second model with room for `extra` more pairs."""
     if second is None:
         return second  # a literal None would make the type optional
-    entries, table, num_used = second.pairs.entries, second.pairs.table, second.pairs.num_used
+    entries = second.pairs.entries
+    table = second.pairs.table
+    num_used = second.pairs.num_used
     size = entries.shape[0]
     while size < num_used[0] + extra:
         size *= 2
@@ -174,7 +179,8 @@ def ngram_step(ngrams: LMArrays, lm_end: Integer, state: Integer, word: Integer)
 
     word: or KEEP_HISTORY, END_SENTENCE; lm_end: id of </s>, -1 if the model has none.
     """
-    ln_p, following = 0.0, state
+    ln_p = 0.0
+    following = state
     if word != KEEP_HISTORY:
         if state == SENTENCE_OVER:
             return -np.inf, state
@@ -255,7 +261,9 @@ def second_cost_ahead(
     if of_any == NO_WORD_COST:
         return of_any
     states = second.states
-    due, listed, history = states[state]["due"], np.inf, state
+    due = states[state]["due"]
+    listed = np.inf
+    history = state
     while True:
         begin, end = np.int64(states[history]["first"]), np.int64(states[history + 1]["first"])
         listed = min(listed, least_listed(ahead, ngrams, second, lm_scale, lm_state, word_set, begin, end))
@@ -289,17 +297,26 @@ def least_listed(
     low, high = np.int64(ahead.sets[word_set]["low"]), np.int64(ahead.sets[word_set]["high"])
     begin = first_at_least(second.place, begin, end, low)
     end = first_at_least(second.place, begin, end, high)
-    least, total = np.inf, 1.0  # the sum of weight * exp((least - own) / lm_scale) over the models so far
+    least = np.inf
+    total = 1.0  # the sum of weight * exp((least - own) / lm_scale) over the models so far
     if begin == end:
         return least
-    num_entries, num_models = second.place.shape[0], max(1, ngrams.weights.shape[0])
+    num_entries = second.place.shape[0]
+    num_models = max(1, ngrams.weights.shape[0])
     for i in range(num_models):
-        root, history, weight = np.int64(0), np.int64(lm_state), 1.0
+        root = np.int64(0)
+        history = np.int64(lm_state)
+        weight = 1.0
         if ngrams.weights.shape[0]:
-            root, history, weight = np.int64(ngrams.roots[i]), np.int64(ngrams.history[lm_state, i]), ngrams.weights[i]
-        own, backed_off, at = np.inf, 0.0, history
+            root = np.int64(ngrams.roots[i])
+            history = np.int64(ngrams.history[lm_state, i])
+            weight = ngrams.weights[i]
+        own = np.inf
+        backed_off = 0.0
+        at = history
         while at != root:
-            listed, listed_end = ahead.histories[at]["first"], ahead.histories[at + 1]["first"]
+            listed = ahead.histories[at]["first"]
+            listed_end = ahead.histories[at + 1]["first"]
             listed = first_at_least(ahead.place, listed, listed_end, low)
             entry = begin
             # The places in both lists; whichever is behind leaps, since either may be far shorter than the other.

@@ -103,6 +103,12 @@ def test_kernels_are_compiled_again_when_one_that_they_call_or_a_constant_change
     assert shown(overloaded) == ["84", "0"]
     assert shown(overloaded) == ["84", "1"]
     assert shown(overloaded.replace("4 * x", "5 * x")) == ["105", "0"]
+    # Of a kernel that is defined below its caller:
+    lower = "@njit(cache=True)\ndef lower(x):\n    return times(x)\n\nprint"
+    kernel.write_text("from helper import times\n" + KERNEL.replace("2 * x", "lower(x)").replace("print", lower))
+    assert shown(text) == ["42", "0"]
+    assert shown(text) == ["42", "1"]
+    assert shown(text.replace("2 * x", "3 * x")) == ["63", "0"]
 
 
 def test_kernels_that_cannot_be_stored_are_used(kernel):
