@@ -171,11 +171,16 @@ from features.augmentation import AugmentOptions as AugmentOptions
 from features.augmentation import AugmentResult as AugmentResult
 from features.augmentation import CopyOptions as CopyOptions
 from features.augmentation import augment as augment
+from features.ivectors import ClassErrors as ClassErrors
+from features.ivectors import DetectionCurve as DetectionCurve
 from features.ivectors import EstimationChanges as EstimationChanges
 from features.ivectors import ExtractorOptions as ExtractorOptions
+from features.ivectors import IvectorCompareOptions as IvectorCompareOptions
+from features.ivectors import IvectorCompareResult as IvectorCompareResult
 from features.ivectors import IvectorExtractOptions as IvectorExtractOptions
 from features.ivectors import IvectorOptions as IvectorOptions
 from features.ivectors import IvectorTrainOptions as IvectorTrainOptions
+from features.ivectors import compare_ivectors as compare_ivectors
 from features.ivectors import extract_ivectors as extract_ivectors
 from features.ivectors import train_ivectors as train_ivectors
 from readers.audio import AudioFileOptions as AudioFileOptions

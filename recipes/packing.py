@@ -146,6 +146,9 @@ class PackOptions(Options):
     experiment: Path | None = option(None, "output directory of a recipe", flag="experiment", metavar="EXPERIMENT")
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
     recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")
+    compact: bool = option(
+        False, "make a small file: weights of 16 bits, rounded costs, compressed; unpacked when it is first opened"
+    )
     parts: PartOptions = group(PartOptions, heading="parts, instead of those of EXPERIMENT")
     about: AboutOptions = group(AboutOptions, heading="description")
 
@@ -212,6 +215,7 @@ def make_bundle(options: PackOptions) -> "Bundle":
         created_by=f"argonaut {program_version()}",
         lowest_rate=about.lowest_rate or 0,
         card=card,
+        compact=options.compact,
     )
     return pack(parts, options.output)
 

@@ -38,7 +38,7 @@ from readers.tables.tensor_file import TRANSPOSED, load_tensors, tensor_bytes
 FORMAT, VERSION = "argonaut-network", 1
 
 
-def scoring_bytes(path: str | Path, output: str) -> bytes:
+def scoring_bytes(path: str | Path, output: str, bfloat16: bool = False) -> bytes:
     """Return the content of a model file that has only what one output depends on, transposed.
 
     The matrices of a transposed file that is mapped into memory are used where they are.
@@ -49,6 +49,8 @@ def scoring_bytes(path: str | Path, output: str) -> bytes:
         A file that `save_model` wrote.
     output : str
         The name of the output node.
+    bfloat16 : bool
+        Whether matrices are rounded to numbers of 16 bits, those with the exponents of float32.
 
     Raises
     ------
@@ -76,7 +78,19 @@ def scoring_bytes(path: str | Path, output: str) -> bytes:
         metadata["feature_records"] = {name: record for name, record in records.items() if name in needed}
     metadata.pop(VOCABULARIES, None)
     metadata[TRANSPOSED] = True
-    return tensor_bytes({name: array for name, array in tensors.items() if name in needed}, metadata)
+    kept = {name: array for name, array in tensors.items() if name in needed}
+    if bfloat16:
+        kept = {name: _bfloat16(array) for name, array in kept.items()}
+    return tensor_bytes(kept, metadata)
+
+
+def _bfloat16(array: np.ndarray) -> np.ndarray:
+    """Return float32 numbers rounded to the nearest bfloat16, half to even; vectors and other types as they are."""
+    if array.dtype != np.float32 or 1 in array.shape:
+        return array
+    bits = array.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return np.asfortranarray(rounded.view(np.float32)) if array.flags.f_contiguous else rounded.view(np.float32)
 
 
 def save_model(network: Network, path: str | Path) -> None:

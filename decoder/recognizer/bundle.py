@@ -1,25 +1,34 @@
-"""Bundles: everything that a recogniser needs, in a directory or in an uncompressed zip file NAME.argo.
+"""Bundles: everything that a recogniser needs, in a directory or in a zip file NAME.argo.
 
-A bundle holds bundle.json (see description.py) and members with fixed names.  Nothing is extracted: members are read,
-or mapped into memory, where they lie.  In a zip file they are stored uncompressed and begin at multiples of 64 bytes.
+A bundle holds bundle.json (see description.py) and members with fixed names, which are read, or mapped into memory,
+where they lie.  In a zip file they are stored uncompressed and begin at multiples of 64 bytes.
+
+The members of a compact bundle are streams of xz, and the search tables, which follow from the others, are left out.
+It is unpacked once, to a directory in the user's cache.
 """
 
+import atexit
+import hashlib
+import shutil
 import stat
 import struct
+import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, undump
-from decoder.storage.first_opening import FirstOpening
+from decoder.recognizer.description import AGAIN, CHECKSUM, MAX_BYTES, BundleDescription, dump, undump
+from decoder.storage.compression import decompress
+from decoder.storage.first_opening import FirstOpening, cache_directory
 from decoder.storage.installed import SUFFIX as SUFFIX
 from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
-from readers.common.file_part import FilePart
+from readers.common.file_part import FilePart, part_of
+from readers.common.temporary import temporary_directory
 from readers.errors import FormatError
 
 DESCRIPTION = "bundle.json"
@@ -32,6 +41,7 @@ TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argo
 CALIBRATION = "calibration.json"
 PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
 MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL)
+PACKED = ".xz"  # suffix of the members of a compact bundle
 ZIP_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 
@@ -49,15 +59,18 @@ class Bundle:
         Where each member lies.
     checksums : mapping of str to tuple of int
         CRC-32 of each 4 MiB of a member.
+    is_compact : bool
+        Whether the members lie in a directory to which the bundle was unpacked.
     """
 
     path: Path
     description: BundleDescription
     parts: Mapping[str, FilePart]
     checksums: Mapping[str, tuple[int, ...]]
+    is_compact: bool = False
 
     @classmethod
-    def open(cls, path: str | Path, verify: bool | None = None) -> Self:
+    def open(cls, path: str | Path, verify: bool | None = None) -> "Bundle":
         """Open a bundle: read its description, and check that every member is complete.
 
         Parameters
@@ -82,14 +95,16 @@ class Bundle:
         if not is_bundle(path) and (fault := model_fault(path)):
             raise FormatError(fault)
         parts = _directory_parts(path) if path.is_dir() else _zip_parts(path)
+        if any(name.endswith(PACKED) for name in parts):
+            return replace(_open_compact(path, parts, bool(verify)), path=path, is_compact=True)
+        return cls._of_parts(path, parts, verify)
+
+    @classmethod
+    def _of_parts(cls, path: Path, parts: dict[str, FilePart], verify: bool | None) -> Self:
         if DESCRIPTION not in parts:
             raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
         part = parts.pop(DESCRIPTION)
-        if part.size > MAX_BYTES:
-            raise FormatError(f"{part}: {part.size} bytes; expected at most {MAX_BYTES}; {AGAIN}")
-        data = undump(part.read_bytes(), str(part))
-        description = BundleDescription.parse(data, str(part))
-        sizes = _listed(data["members"], str(part))
+        description, sizes = _described(part)
         for name in sizes.keys() - parts.keys():
             raise FormatError(f"{path}: no member {name}; expected it, as {DESCRIPTION} says; {AGAIN}")
         for name in parts.keys() - sizes.keys() if not path.is_dir() else ():
@@ -116,8 +131,89 @@ class Bundle:
 
     @property
     def size(self) -> int:
-        """Bytes of all members."""
-        return sum(part.size for part in self.parts.values())
+        """Bytes of all members; of a compact bundle, of its file."""
+        return self.path.stat().st_size if self.is_compact else sum(part.size for part in self.parts.values())
+
+
+def _open_compact(path: Path, parts: dict[str, FilePart], verify: bool) -> Bundle:
+    """Open a compact bundle; it is unpacked when it is first opened, or with `verify`."""
+    if DESCRIPTION not in parts:
+        raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
+    digest = hashlib.sha256(parts[DESCRIPTION].read_bytes()).hexdigest()[:32]
+    try:
+        directory = cache_directory() / "bundles" / digest
+        if verify or not _is_sound(directory):
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            with temporary_directory(directory) as temporary:
+                _unpack(parts, temporary / "bundle")
+                shutil.rmtree(directory, ignore_errors=True)
+                (temporary / "bundle").rename(directory)
+    except (OSError, RuntimeError):  # no cache that can be written; or another process was faster
+        if not _is_sound(directory := cache_directory() / "bundles" / digest):
+            directory = Path(tempfile.mkdtemp(prefix="argonaut-")) / "bundle"
+            atexit.register(shutil.rmtree, directory.parent, ignore_errors=True)
+            _unpack(parts, directory)
+    return Bundle.open(directory)
+
+
+def _is_sound(directory: Path) -> bool:
+    """Return whether a directory has a complete bundle."""
+    try:
+        Bundle.open(directory)
+    except (FormatError, OSError):
+        return False
+    return True
+
+
+def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
+    """Write the members of a compact bundle to a new directory, with the search tables.
+
+    Raises FormatError for damaged members, and OSError.
+    """
+    from decoder.search.options import SearchOptions  # a bundle that is not compact is opened without these
+    from decoder.search.table_file import make_search_tables
+
+    description, sizes = _described(parts[DESCRIPTION], required=(MODEL, GRAPH, CNTKMAP))
+    directory.mkdir()
+    for name, (size, checksums) in sizes.items():
+        part = parts.get(name + PACKED)
+        if part is None:
+            raise FormatError(f"{parts[DESCRIPTION].path}: no member {name}{PACKED}; expected one; {AGAIN}")
+        content = decompress(part, size)
+        if not np.array_equal(block_checksums(np.frombuffer(content, np.uint8)), np.array(checksums, np.uint32)):
+            raise FormatError(f"{part}: wrong checksum; the bundle is damaged, {AGAIN}")
+        (directory / name).write_bytes(content)
+    options: dict[str, Any] = dict(description.options)
+    lm = directory / LM
+    make_search_tables(
+        directory / GRAPH,
+        lm if lm.exists() else None,
+        directory / CNTKMAP,
+        SearchOptions(**options, silence=description.silence),
+        directory / SEARCH,
+    )
+    describe(description, directory)
+
+
+def describe(description: BundleDescription, directory: Path) -> None:
+    """Write bundle.json, which lists all other files of the directory."""
+    members = []
+    for file in sorted(directory.iterdir()):
+        if file.name != DESCRIPTION:
+            content = part_of(file)
+            checksums = block_checksums(content.map()).tolist()
+            members.append({"name": file.name, "size": content.size, CHECKSUM: checksums})
+    (directory / DESCRIPTION).write_bytes(dump(description.as_json() | {"members": members}))
+
+
+def _described(
+    part: FilePart, required: tuple[str, ...] = REQUIRED
+) -> tuple[BundleDescription, dict[str, tuple[int, tuple[int, ...]]]]:
+    """Read bundle.json; return the description, and size and checksums of the members by name."""
+    if part.size > MAX_BYTES:
+        raise FormatError(f"{part}: {part.size} bytes; expected at most {MAX_BYTES}; {AGAIN}")
+    data = undump(part.read_bytes(), str(part))
+    return BundleDescription.parse(data, str(part)), _listed(data["members"], str(part), required)
 
 
 def is_bundle(path: str | Path) -> bool:
@@ -143,7 +239,7 @@ def is_bundle(path: str | Path) -> bool:
     return head.startswith(ZIP_MAGIC) and head.endswith(DESCRIPTION.encode())
 
 
-def _listed(members: Any, where: str) -> dict[str, tuple[int, tuple[int, ...]]]:
+def _listed(members: Any, where: str, required: tuple[str, ...]) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return (size, checksums) of the members by name.  Raises FormatError for anything unexpected."""
     listed = {}
     for entry in members if isinstance(members, list) else [None]:
@@ -158,7 +254,7 @@ def _listed(members: Any, where: str) -> dict[str, tuple[int, tuple[int, ...]]]:
         if not sound or len(checksums) != -(-size // BLOCK) or not all(_is_crc(checksum) for checksum in checksums):
             raise FormatError(f"{where}: member {name}: size {str(size)[:40]} or its checksums are wrong; {AGAIN}")
         listed[name] = size, tuple(checksums)
-    for name in REQUIRED:
+    for name in required:
         if name not in listed:
             raise FormatError(f"{where}: no member {name}; expected one; {AGAIN}")
     return listed
@@ -199,7 +295,7 @@ def _zip_parts(path: Path) -> dict[str, FilePart]:
         parts: dict[str, FilePart] = {}
         for entry in entries:
             name = entry.filename
-            if name not in (DESCRIPTION, *MEMBERS) or name in parts:
+            if name.removesuffix(PACKED) not in (DESCRIPTION, *MEMBERS) or name in parts:
                 raise FormatError(
                     f"{path}: member {name[:60]!r}; expected {DESCRIPTION}, {', '.join(MEMBERS)}, each at most once"
                 )

@@ -12,7 +12,8 @@ from acoustic.scoring.scorer import AcousticScorer
 from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
 from decoder.g2p.model import G2P
 from decoder.graph.graph_file import load_defaults, load_graph
-from decoder.lm.mapped_model import load_language_model, open_language_model, save_language_model
+from decoder.lm.language_model import LanguageModel
+from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
     CALIBRATION,
     CNTKMAP,
@@ -24,25 +25,25 @@ from decoder.recognizer.bundle import (
     LM,
     LOCAL_HEADER,
     MODEL,
+    PACKED,
     SEARCH,
     SUFFIX,
     TABLES,
     Bundle,
+    describe,
 )
 from decoder.recognizer.calibration import Calibration
-from decoder.recognizer.description import CHECKSUM, BundleDescription, MeasuredErrors, ModelCard, dump
+from decoder.recognizer.description import BundleDescription, MeasuredErrors, ModelCard
 from decoder.recognizer.recognizer import Recognizer
 from decoder.search.options import SearchOptions
-from decoder.search.search_graph import SearchTables
-from decoder.search.table_file import save_search_tables
-from decoder.storage.mapped_file import ALIGNMENT, block_checksums
+from decoder.search.table_file import make_search_tables
+from decoder.storage.compression import compress, rounded_costs
+from decoder.storage.mapped_file import ALIGNMENT
 from features import FeatureConfig
-from readers.common.file_part import part_of
 from readers.common.files import atomic_write
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
-from readers.tables.hmm_tables import read_cntkmap
 
 DATE = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal bundles are equal files
 PADDING_ID = 0xD935  # of the extra field that aligns the content of a member
@@ -90,6 +91,9 @@ class BundleParts:
     lowest_rate : int
         Sample rate in Hz from which audio is accepted without being asked; 0 for `sample_rate`.
     card : ModelCard
+    compact : bool
+        Whether to make a small file for distribution: weights of 16 bits (bfloat16), costs of the language model in
+        steps of 1/32, members compressed by xz, without the search tables; it is unpacked when it is first opened.
     """
 
     model: Path
@@ -111,6 +115,7 @@ class BundleParts:
     created_by: str = ""
     lowest_rate: int = 0
     card: ModelCard = field(default_factory=ModelCard)
+    compact: bool = False
 
 
 def pack(parts: BundleParts, path: str | Path) -> Bundle:
@@ -134,7 +139,7 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
         For a directory that exists.
     OSError
     """
-    return _publish(path, lambda directory: _fill(parts, directory))
+    return _publish(path, lambda directory: _fill(parts, directory), parts.compact)
 
 
 def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
@@ -166,14 +171,16 @@ def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> B
         for member, part in bundle.parts.items():
             part.map().tofile(directory / member)
         (directory / name).write_bytes(content)
-        _describe(bundle.description, directory)
+        describe(bundle.description, directory)
 
-    return _publish(path, fill)
+    return _publish(path, fill, bundle.is_compact)
 
 
-def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
+def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
     """Make a bundle of the files that `fill` writes to a directory."""
     path = Path(path)
+    if compact and path.suffix != SUFFIX:
+        raise ConfigError(f"{path}: a directory of a compact bundle; expected a name that ends in {SUFFIX}")
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +188,10 @@ def _publish(path: str | Path, fill: Callable[[Path], None]) -> Bundle:
         directory = temporary / "bundle"
         directory.mkdir()
         fill(directory)
+        description = Bundle.open(directory).description
         Recognizer.load(directory)
+        if compact:
+            _compress(description, directory)
         if path.suffix == SUFFIX:
             _write_zip(path, directory)
         else:
@@ -199,18 +209,10 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
     refuse_onnx(parts.model)
     scorer = AcousticScorer(parts.model, parts.output, parts.window)
-    (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output))
+    (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output, parts.compact))
     tables = Path(parts.graph).parent
     graph = load_graph(parts.graph)
-    if parts.g2p is not None:
-        G2P.load(parts.g2p)
-    copied = {
-        GRAPH: parts.graph,
-        CNTKMAP: tables / CNTKMAP,
-        DICTIONARY: parts.dictionary,
-        IVECTORS: parts.ivectors,
-        G2P_MODEL: parts.g2p,
-    }
+    copied = {GRAPH: parts.graph, CNTKMAP: tables / CNTKMAP, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}
     for name, source in copied.items():
         if source is not None:
             shutil.copyfile(source, directory / name)
@@ -218,11 +220,23 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         if (tables / name).exists():
             shutil.copyfile(tables / name, directory / name)
     if parts.lm is not None:
-        save_language_model(open_language_model(parts.lm), directory / LM)
+        lm = open_language_model(parts.lm)
+        save_language_model(_rounded(lm) if parts.compact else lm, directory / LM)
+    if parts.g2p is not None:
+        g2p = G2P.load(parts.g2p)
+        if parts.compact:
+            g2p.language_model = _rounded(g2p.language_model)
+        g2p.save(directory / G2P_MODEL)
     settings = read_hcopy_config(parts.features)
     FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
     options: dict[str, Any] = {**load_defaults(parts.graph).options, **parts.options}
-    _save_search_tables(directory, SearchOptions(**options, silence=parts.silence))
+    make_search_tables(
+        directory / GRAPH,
+        None if parts.lm is None else directory / LM,
+        directory / CNTKMAP,
+        SearchOptions(**options, silence=parts.silence),
+        directory / SEARCH,
+    )
     description = BundleDescription(
         name=parts.name or Path(parts.model).stem,
         sample_rate=parts.sample_rate,
@@ -240,26 +254,24 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         lowest_rate=parts.lowest_rate,
         card=parts.card,
     )
-    _describe(description, directory)
+    describe(description, directory)
 
 
-def _describe(description: BundleDescription, directory: Path) -> None:
-    """Write bundle.json, which lists all other files of the directory."""
-    members = [_entry(file) for file in sorted(directory.iterdir())]
-    (directory / DESCRIPTION).write_bytes(dump(description.as_json() | {"members": members}))
+def _compress(description: BundleDescription, directory: Path) -> None:
+    """Change the files of a directory to those of a compact bundle."""
+    (directory / SEARCH).unlink()
+    describe(description, directory)
+    for file in list(directory.iterdir()):
+        if file.name != DESCRIPTION:
+            (directory / f"{file.name}{PACKED}").write_bytes(compress(file.read_bytes()))
+            file.unlink()
 
 
-def _save_search_tables(directory: Path, options: SearchOptions) -> None:
-    """Write what the search reads of the graph, the language model and the cntkmap in a directory."""
-    graph = load_graph(directory / GRAPH, verify=False)
-    cntkmap = read_cntkmap(directory / CNTKMAP)
-    lm = load_language_model(directory / LM) if (directory / LM).exists() else None
-    save_search_tables(SearchTables.make(graph, lm, cntkmap, f"{directory / CNTKMAP}"), options, directory / SEARCH)
-
-
-def _entry(file: Path) -> dict[str, object]:
-    content = part_of(file)
-    return {"name": file.name, "size": content.size, CHECKSUM: block_checksums(content.map()).tolist()}
+def _rounded(model: LanguageModel) -> LanguageModel:
+    """Return a language model whose costs compress well."""
+    arrays = model.arrays
+    costs = {"cost": rounded_costs(arrays.cost), "backoff_cost": rounded_costs(arrays.backoff_cost)}
+    return LanguageModel(arrays._replace(**costs), model.vocabulary, model.order, model.start_state)
 
 
 def _write_zip(path: Path, directory: Path) -> None:

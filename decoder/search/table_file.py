@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
+from decoder.graph.graph_file import load_graph
 from decoder.lm.language_model import LanguageModel
+from decoder.lm.mapped_model import load_language_model
 from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
 from decoder.search.kernels.search_lm import END_SENTENCE
 from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD
@@ -22,6 +24,7 @@ from decoder.storage.mapped_file import MappedFormat, check_lengths
 from readers.common.file_part import FilePart
 from readers.common.report import Figures
 from readers.errors import ConfigError, FormatError
+from readers.tables.hmm_tables import read_cntkmap
 
 RECORDS = {  # section -> records, stored as numbers of one type
     **{"positions": POSITION, "plain_positions": POSITION, "states": STATE, "plain_states": STATE},
@@ -66,6 +69,13 @@ def save_search_tables(tables: SearchTables, options: SearchOptions, path: str |
         sections[name] = np.ascontiguousarray(sections[name], record).view(FORMAT.types[name])
     sections["unknown"] = ahead.unknown.ravel()
     FORMAT.write(path, 0, sections)
+
+
+def make_search_tables(graph: Path, lm: Path | None, cntkmap: Path, options: SearchOptions, path: Path) -> None:
+    """Write search tables of a compiled graph, a mapped language model and a cntkmap; see `save_search_tables`."""
+    compiled = load_graph(graph, verify=False)
+    model = None if lm is None else load_language_model(lm)
+    save_search_tables(SearchTables.make(compiled, model, read_cntkmap(cntkmap), f"{cntkmap}"), options, path)
 
 
 def load_search_tables(

@@ -15,6 +15,14 @@ from readers.common.files import write_content
 SETTLED = 2_000_000_000  # ns; a file that was written just now may be written again without another time
 
 
+def cache_directory() -> Path:
+    """Return Argonaut's directory in the user's cache.  Raises RuntimeError without a home directory."""
+    cache = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():
+        cache = Path.home() / ".cache"
+    return cache / "argonaut"
+
+
 class FirstOpening:
     """The state of one or more files, before they are opened: what replaces them later has another one.
 
@@ -44,7 +52,4 @@ class FirstOpening:
                 write_content(self._note(), self._state)
 
     def _note(self) -> Path:
-        cache = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", ""))
-        if not cache.is_absolute():
-            cache = Path.home() / ".cache"
-        return cache / "argonaut" / "checked" / hashlib.sha256(os.fsencode(self._file.resolve())).hexdigest()[:32]
+        return cache_directory() / "checked" / hashlib.sha256(os.fsencode(self._file.resolve())).hexdigest()[:32]

@@ -22,12 +22,13 @@ from features.augmentation.mixing import (
     reverberate,
 )
 from features.augmentation.settings import Augmentation, Copy, Recording
+from features.augmentation.world import world_copy
 from readers.audio.audio_file import read_audio
 from readers.audio.resampling import resample
 from readers.common.arrays import Float32Array
 from readers.errors import FormatError, ShapeError
 
-NEED_POWER = ("noise", "foreground", "babble")
+NEED_POWER = ("noise", "foreground", "babble", "world")
 KEPT_FILES = 64  # noises, talkers and responses in memory
 
 Voice = tuple[object, ...]
@@ -147,6 +148,12 @@ class CopyMaker:
     def _babble(
         self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
     ) -> Float32Array:
+        return add_noise(samples, self._voices_of_others(recording, rate, len(samples), rng), self._snr(rng))
+
+    def _voices_of_others(
+        self, recording: Recording, rate: int, num_samples: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return babble (num_samples,) of speakers other than that of a recording."""
         same = sorted({index for key in _voices(recording) for index in self._talkers.get(key, ())})
         num_talkers = len(self.settings.talkers) - len(same)
         fewest, most = self.settings.num_talkers
@@ -164,7 +171,14 @@ class CopyMaker:
         for choice, talker in zip(chosen, talkers):
             if not mean_power(talker) > 0:
                 raise ShapeError(f"{choice.path}: silent; expected speech to make babble of")
-        return add_noise(samples, babble(talkers, len(samples), rng), self._snr(rng))
+        return babble(talkers, num_samples, rng)
+
+    def _world(
+        self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator
+    ) -> Float32Array:
+        low, high = self.settings.snr
+        voices = functools.partial(self._voices_of_others, recording, rate) if self.settings.talkers else None
+        return world_copy(samples, rate, (low, high), rng, voices)
 
     def _reverb(
         self, copy: Copy, recording: Recording, samples: Float32Array, rate: int, rng: np.random.Generator

@@ -27,7 +27,11 @@ class AugmentOptions(CopyOptions):
     out: Path = option(help="directory for the results", metavar="DIR")
     noise: Path | None = option(None, "copies with background noise from these audio files", metavar="LIST")
     foreground: Path | None = option(None, "copies with noises from these files one after the other", metavar="LIST")
-    babble: Path | None = option(None, "copies with several voices, from a corpus or list of speech", metavar="LIST")
+    babble: Path | None = option(
+        None,
+        "copies with several voices, from a corpus or list of speech; with {world}, some of its copies",
+        metavar="LIST",
+    )
     reverb: Path | None = option(None, "copies with impulse responses from these audio files", metavar="LIST")
     audio: ChannelOptions = group(ChannelOptions)
     copies_only: bool = option(False, "leave the recordings themselves out of the lists")

@@ -45,7 +45,7 @@ class Copy:
 
     Parameters
     ----------
-    kind : {"speed", "noise", "foreground", "babble", "reverb", "volume"}
+    kind : {"speed", "noise", "foreground", "babble", "reverb", "world", "volume"}
     prefix : str
         Begins the names of the copies, such as `sp0.9-` and `noise1-`.
     speed : float
@@ -66,7 +66,14 @@ class CopyOptions(Options):
         expected=f"{SLOWEST:g} to {FASTEST:g}, but not 1", flag="--speed", metavar="X,X", separator=",",
         heading="copies",
     )  # fmt: skip
-    copies: int = option(1, "copies of each kind but speed", least=1, most=MOST_COPIES)
+    world: int = option(
+        0,
+        "copies as the world makes them, each with some of: a simulated room, noise, hum, music or babble, a "
+        "telephone, another level, clipping",
+        least=0,
+        most=MOST_COPIES,
+    )
+    copies: int = option(1, "copies of each kind but speed and world", least=1, most=MOST_COPIES)
     snr: tuple[float, ...] = option(
         (5.0, 20.0), "signal-to-noise ratio in dB", unit="dB", least=-LARGEST_SNR, most=LARGEST_SNR, separator=":",
         metavar="LOW:HIGH", heading="ranges, from which a value is drawn for each copy",
@@ -126,21 +133,23 @@ class Augmentation(CopyOptions):
         super().__post_init__()
         if not list(self.plan()):
             raise ConfigError(
-                "augmentation: no copies; expected speeds, a volume, or a list of noises, talkers or responses"
+                "augmentation: no copies; expected speeds, a volume, world, or a list of noises, talkers or responses"
             )
 
     def plan(self) -> Iterator[Copy]:
         """Yield the copies of every recording."""
         for speed in self.speeds:
             yield Copy("speed", f"sp{speed:g}-", speed)
+        for number in range(1, self.world + 1):
+            yield Copy("world", f"world{number}-")
         kinds = (
             ("noise", "noise", self.noises),
             ("foreground", "fg", self.foreground),
-            ("babble", "babble", self.talkers),
+            ("babble", "babble", () if self.world else self.talkers),
             ("reverb", "rvb", self.responses),
         )
         kinds_used = [(kind, prefix) for kind, prefix, files in kinds if files]
-        if self.volume is not None and not (kinds_used or self.speeds):
+        if self.volume is not None and not (kinds_used or self.speeds or self.world):
             kinds_used = [("volume", "vol")]
         for kind, prefix in kinds_used:
             for number in range(1, self.copies + 1):

@@ -15,7 +15,7 @@ The tables that `argonaut graph` wrote beside the graph are packed, too.  The se
 `argon --save-defaults` stored in the graph, or those of --tuned.
 
 The result is a zip file without compression, whose members are mapped into memory where they lie; a name that does not
-end in .argo becomes a directory.
+end in .argo becomes a directory.  With --compact, the file is small, and unpacked once to the user's cache.
 """
 
 from recipes.cli.command import Command, Console

@@ -38,7 +38,7 @@ from recipes.job import RecipeResult, run_silently
 from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
 from recipes.own.options import OwnOptions
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
-from recipes.packing import LayoutName
+from recipes.own.speeds import speed_lines
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import align, calibrate, estimate, extract, make_bundle, mix, mixture_weights
@@ -311,7 +311,7 @@ class Recipe:
 
     def pack(self) -> int:
         final = self.final
-        layout: LayoutName = final.layout if self.options.lm is None else f"{final.layout}-given"
+        layout = final.layout if self.options.lm is None else final.given_layout
         lost = make_bundle(
             self.out, self.bundle, layout, rate=self.facts.rate, window=final.window, language=self.options.language
         )
@@ -320,7 +320,8 @@ class Recipe:
         )
 
     def result(self) -> RecipeResult:
-        return self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        result = self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        return replace(result, lines=(*speed_lines(self), *result.lines))
 
     @property
     def bundle(self) -> Path:

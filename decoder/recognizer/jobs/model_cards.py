@@ -22,7 +22,7 @@ class InstalledModel:
         By which it is found wherever a bundle is expected.
     path : Path
     size : int
-        Bytes of the file, or of the members of a directory.
+        Bytes of the members; of a compact bundle, of its file.
     description : BundleDescription or None
         None for a bundle that cannot be opened.
     fault : str
@@ -69,7 +69,6 @@ def models() -> list[InstalledModel]:
 def _opened(name: str, path: Path) -> InstalledModel:
     try:
         bundle = Bundle.open(path, verify=False)
-        size = bundle.size if path.is_dir() else path.stat().st_size
     except (ArgonautError, OSError) as fault:
         return InstalledModel(name, path, fault=one_line(fault))
-    return InstalledModel(name, path, size, bundle.description)
+    return InstalledModel(name, path, bundle.size, bundle.description)

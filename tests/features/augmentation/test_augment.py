@@ -67,6 +67,16 @@ def test_neither_order_nor_threads_matter(tmp_path, recordings, settings):
     assert different[0] != different[1]
 
 
+def test_copies_of_the_world_take_babble_for_themselves(tmp_path, recordings):
+    settings = Augmentation(world=3, talkers=recordings, num_talkers=(2, 3))
+    assert [copy.prefix for copy in settings.plan()] == ["world1-", "world2-", "world3-"]
+    made, report = augment_recordings(recordings, settings, tmp_path / "a", workers=1)
+    augment_recordings(recordings, settings, tmp_path / "b", workers=4)
+    assert (report.num_done, len(made)) == (18, 18)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert all(one.num_samples[0] == one.num_samples[1] for one in made)
+
+
 def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, recordings, settings):
     augment_recordings(recordings, settings, tmp_path / "a")
     expected = contents(tmp_path / "a")
@@ -194,7 +204,7 @@ def test_no_copy_takes_the_place_of_an_input(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no copies; expected speeds, a volume, or a list of noises, talkers or responses"),
+        ({}, "no copies; expected speeds, a volume, world, or a list of noises, talkers or responses"),
         ({"speeds": (1.0,)}, "speeds is 1; expected 0.5 to 2, but not 1"),
         ({"speeds": (0.4,)}, "speeds is 0.4; expected 0.5 to 2, but not 1"),
         ({"speeds": (0.9, 0.9)}, "speeds is 0.9, 0.9 (to 6 digits); expected each once"),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from acoustic.descriptions.ndl.builder import build_ndl_network, ndl_options
+from readers.config.config import load_config
 from recipes.own.data import FRAMES_PER_SECOND, Facts
 from recipes.own.networks import CrossEntropy, LatticeFree
 from recipes.own.options import OwnDictionary, OwnOptions
@@ -41,8 +43,18 @@ def test_a_training_depends_on_the_settings_of_the_networks_that_it_may_be(tmp_p
 
 def test_sizes_of_the_network_by_lattice_free_mmi():
     assert TdnnfSizes(702_709).arguments() == [
-        *("Units=512", "Bottleneck=96", "FinalEpochs=20", "FinalDropout=0.3*15:0.15*3:0*2", "EpochColumns=234236"),
+        *("Layers=6", "ChunkContext=5:5", "Units=512", "Bottleneck=96", "FinalEpochs=20"),
+        *("FinalDropout=0.3*15:0.15*3:0*2", "EpochColumns=234236"),
     ]
+
+
+@pytest.mark.parametrize("layers", [6, 9])
+def test_the_network_has_as_many_layers_as_its_setting(tmp_path, layers):
+    arguments = recipe(tmp_path, 1, final="lfmmi").final.arguments(f"Layers={layers}", "NumSenones=5", "Units=8")
+    block = load_config(arguments).block("LFMMI_Train")
+    network = build_ndl_network(ndl_options(block.block("NDLNetworkBuilder")))
+    assert f"L{layers}.P" in network.nodes
+    assert f"L{layers + 1}.P" not in network.nodes
 
 
 @pytest.mark.parametrize("hours", [0.0, 0.02, 0.5, 5, 50, 1000])
@@ -53,5 +65,5 @@ def test_sizes_grow_with_the_data_and_epochs_fall(hours):
     assert 64 <= small.bottleneck <= large.bottleneck <= 192
     assert 60 >= small.epochs >= large.epochs >= 8
     assert small.threshold <= large.threshold
-    schedule = small.arguments()[3].partition("=")[2]
+    schedule = small.arguments()[5].partition("=")[2]
     assert sum(int(part.partition("*")[2]) for part in schedule.split(":")) == small.epochs
