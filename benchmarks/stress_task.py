@@ -1,7 +1,6 @@
 """The stress task of `python -m benchmarks.stress`, for benchmarks."""
 
 import itertools
-import time
 from pathlib import Path
 
 
@@ -42,26 +41,19 @@ class Task:
 
     def peer_graph(self, decoder):
         """HCLG as a ConstFst, as Kaldi would build it with the costs of our decoder; kept as peer.fst."""
-        import kaldifst
-
-        from benchmarks.kaldi_triphones import build_triphone_hclg
+        from benchmarks.kaldi_triphones import build_triphone_hclg, stored_hclg
         from benchmarks.stress.speech import PAUSE_PROBABILITY
         from decoder.graph.phone_models import PhoneModels
         from readers.htk.dictionary import read_dictionary
 
         path, graph = self.directory / "peer.fst", self.directory / "graph" / "graph.dg"
-        if not path.exists() or path.stat().st_mtime < graph.stat().st_mtime:
-            begin = time.process_time()
-            models = PhoneModels.load(self.directory / "hmms")
-            hclg = build_triphone_hclg(
-                decoder, read_dictionary(self.directory / "words.dict"), models, PAUSE_PROBABILITY
-            )
-            kaldifst.arcsort(hclg, "ilabel")
-            kaldifst.StdConstFst(hclg).write(str(path))
-            print(f"the peer's HCLG: {hclg.num_states} states, made in {time.process_time() - begin:.0f} s", flush=True)
+        if path.exists() and path.stat().st_mtime < graph.stat().st_mtime:
+            path.unlink()
+        dictionary, models = read_dictionary(self.directory / "words.dict"), PhoneModels.load(self.directory / "hmms")
+        hclg = stored_hclg(path, lambda: build_triphone_hclg(decoder, dictionary, models, PAUSE_PROBABILITY))
         sizes = (f"{name} {file.stat().st_size / 1e6:.0f} MB" for name, file in (("ours", graph), ("the peer's", path)))
         print(f"graphs: {', '.join(sizes)} (beside ours the trigram is searched, in the peer's it is contained)")
-        return kaldifst.StdConstFst.read(str(path))
+        return hclg
 
     def flat_graph_decoder(self, decoder):
         """The decoder over a graph without look-ahead; built once, in flat/."""

@@ -5,7 +5,7 @@ parameters, are computed for all steps at once, before and after the steps, divi
 loop_plan.py for the computation and its memory, work_split.py for the division among threads.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,12 @@ from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
-from acoustic.recurrence.weight_layout import LAID_OUT_FROM, Factor
+from acoustic.recurrence.loop_plan import Place, Plan
+from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import WorkSplit
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.operations import Emitter, Operation, Phase, PythonCall
 from acoustic.runtime.products import SHARE_FROM
-from acoustic.runtime.tables import is_possible
 from acoustic.runtime.thread_team import ThreadTeam, share_of
 
 PADDING = 64
@@ -36,18 +35,13 @@ class CompiledLoop:
         self.plan = plan
         self.backend = backend
         self.options = options
-        self.outside = plan.loop.outside
-        self.delays = plan.loop.delays
         self.memory: list[Any] = [None, None]  # of the values and of the gradients
         self.bound: BoundLoop | None = None  # of the present pass
-        self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
+        # See Traits. Columns are included: their gradient is the product of the threads' sums and ones.
+        parameters = {product.parameter for product in plan.products} | plan.columns.keys()
+        framed = {product.operand[1] for product in plan.before} | plan.framed.keys()
+        self.frame_products: tuple[int, ...] = tuple(parameters - framed)
         self._splits: dict[tuple[int, int, bool], WorkSplit] = {}
-
-    @property
-    def frame_products(self) -> tuple[int, ...]:
-        """See Traits. Columns are included: their gradient is the product of the threads' sums and ones."""
-        framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
-        return tuple(self._parameters - framed)
 
     def split_for(self, num_steps: int, num_slots: int, num_threads: int) -> WorkSplit:
         """The division of minibatches with this number of slots."""
@@ -109,8 +103,8 @@ class BoundLoop:
         self.plan = compiled.plan
         self.operands = operands
         self.training = training
-        self.outside = compiled.outside
-        self.delays = compiled.delays
+        self.outside = self.plan.loop.outside
+        self.delays = self.plan.loop.delays
         self.values, self.gradients = compiled.matrices(num_columns, training)
         loop = self.plan.loop
         size = sum(loop.shapes[product.home].rows * loop.shape(product.operand).rows for product in self.plan.inside)
@@ -136,16 +130,12 @@ class BoundLoop:
         resolve() gives the operands of the present pass.
         """
         # The parameters of the backward pass come first, so that those of the forward pass are in the cache.
-        pairs = [pair for way in self.split.factors[self.training :: -1] for pair in zip(way, self.split.inside)]
+        pairs = [pair for way in self.split.factors[self.training :: -1] for pair in zip(way, self.plan.inside)]
         bindings = [(factor, self.operands[product.parameter], inputs[product.parameter]) for factor, product in pairs]
         for factor, _, matrix in bindings:
             factor.bind(matrix)
-        # Whether the parameter changes from pass to pass.
-        often: list[tuple[Factor, Node, Any]] = []
-        seldom: list[tuple[Factor, Node, Any]] = []
-        for each in bindings:
-            changes = not each[1].is_stored or (self.training and each[1].needs_gradient)
-            (often if changes else seldom).append(each)
+        often = [each for each in bindings if not each[1].is_stored or (self.training and each[1].needs_gradient)]
+        seldom = [each for each in bindings if each[1].is_stored and not (self.training and each[1].needs_gradient)]
         begin = []
         steps = []
         for number in range(self.count):
@@ -167,12 +157,8 @@ class BoundLoop:
                 self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
             self._usable[...] = sequences.usable_by(self._steps)
             self._held = None if sequences.whole else self._held_values(sequences)
-            before = self.split.before
-            before[:] = (
-                0
-                if self._held is None
-                else np.concatenate([held_values.ravel(order="F") for held_values in self._held])
-            )
+            held = [values.ravel(order="F") for values in self._held or ()]
+            self.split.before[:] = np.concatenate(held) if held else 0
             for factor, node, matrix in seldom:
                 factor.renew(matrix, node.version)
             for factor, _, _ in often:
@@ -311,13 +297,3 @@ def _multiply_columns(emitter: Emitter, job: Job, columns: slice) -> None:
     a, b, out, keep = job
     if columns.start != columns.stop:
         emitter.matmul(a, b[:, columns], out[:, columns], 1.0, keep)
-
-
-def compile_loop(
-    backend: Backend, options: EngineOptions, loop: LoopNodes, visible: Collection[int]
-) -> CompiledLoop | None:
-    """The compiled form of a loop; None if its nodes (see `plan_loop`) or the backend do not allow it."""
-    if not is_possible(backend):
-        return None
-    plan = plan_loop(loop, visible)
-    return None if plan is None else CompiledLoop(plan, backend, options)

@@ -18,11 +18,11 @@ from acoustic.nodes.delays import DelayNode
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.compiled_loop import compile_loop
-from acoustic.recurrence.loop_plan import LoopNodes
+from acoustic.recurrence.compiled_loop import CompiledLoop
+from acoustic.recurrence.loop_plan import LoopNodes, plan_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.tables import same
+from acoustic.runtime.tables import is_possible, same
 from readers.errors import ModelError
 
 
@@ -101,13 +101,13 @@ class Loop(Node):
         self.computed = [member for member in self.members if not member.node.delay]
         self._is_random = any(member.node.has(RANDOM) for member in self.members)
         self._reads = self._outside_reads()
-        self.compiled = None
+        self.compiled: CompiledLoop | None = None
         if backend is not None:
             member_shapes = [member.shape for member in self.members]
             places = [member.operands for member in self.members]
             loop = LoopNodes(members, member_shapes, places, [shapes[name] for name in outside])
-            visible_positions = {self.inside[name] for name in visible}
-            self.compiled = compile_loop(backend, options or EngineOptions(), loop, visible_positions)
+            plan = plan_loop(loop, {self.inside[name] for name in visible}) if is_possible(backend) else None
+            self.compiled = None if plan is None else CompiledLoop(plan, backend, options or EngineOptions())
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None

@@ -5,6 +5,7 @@ saved a quarter of a minibatch, with 16 nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ MIN_SLOTS = 4  # of a thread: with fewer, its products are too thin
 Factors = tuple[list[Factor], list[Factor]]  # forward and backward, in the order of the products of a step
 
 
+@dataclass(eq=False)
 class Part(Caller):
     """One thread's part of a loop.
 
@@ -28,20 +30,15 @@ class Part(Caller):
     of columns; place: see step_kernels.py.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        factors: Factors,
-        sums: np.ndarray,
-        place: np.ndarray,
-    ) -> None:
-        self.tables = tables
-        self.factors = factors
-        self.sums = sums
-        self.place = place
-        self._delays = tables.delays(int(place[0]))
-        self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
-        self._ahead = tables.forward()
+    tables: Tables
+    factors: Factors
+    sums: np.ndarray
+    place: np.ndarray
+
+    def __post_init__(self) -> None:
+        self._delays = self.tables.delays(int(self.place[0]))
+        self._sources = frozenset(delay.source for delay in self.tables.plan.loop.delays)
+        self._ahead = self.tables.forward()
         self._back: dict[frozenset[int], tuple[Table, np.ndarray]] = {}
 
     def all_steps(
@@ -84,15 +81,14 @@ class WorkSplit:
 
     in_panels: whether parameters are copied to panels, see weight_layout.py; parts: one for each thread that computes,
     which may be fewer than the threads; sums: parts of the gradients of columns (n, elements); before: the values
-    before the first step; inside: the products of a step; factors: their parameters, forward and backward.
+    before the first step; factors: the parameters of the products of a step, forward and backward.
     """
 
     def __init__(self, plan: Plan, num_slots: int, num_threads: int, in_panels: bool) -> None:
         tables = Tables(plan)
-        self.inside = tables.inside
         count = max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((count, plan.num_constants), np.float32)
-        ahead, back = ([Factor(transposed, in_panels) for _ in tables.inside] for transposed in (False, True))
+        ahead, back = ([Factor(transposed, in_panels) for _ in plan.inside] for transposed in (False, True))
         self.factors: Factors = (ahead, back)
         self.parts: list[Part] = []
         for number, sums in enumerate(self.sums):

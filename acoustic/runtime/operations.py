@@ -13,6 +13,7 @@ address.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -48,6 +49,7 @@ class Moving:
         return np.ndarray(view.shape, view.dtype, buffer, address_of(view) - self.start, view.strides)
 
 
+@dataclass(eq=False)
 class Operation:
     """A call that a pass makes.
 
@@ -67,17 +69,12 @@ class Operation:
         The object whose method `kernel` is called.
     """
 
-    def __init__(
-        self,
-        kernel: str,
-        make: Callable[..., Any],
-        arguments: Sequence[Any],
-        node: str = "",
-        moving: Sequence[Any] = (),
-        owner: Any = None,
-    ) -> None:
-        self.kernel, self.make, self.arguments, self.node, self.moving = kernel, make, arguments, node, moving
-        self.owner = owner
+    kernel: str
+    make: Callable[..., Any]
+    arguments: Sequence[Any]
+    node: str = ""
+    moving: Sequence[Any] = ()
+    owner: Any = None
 
     def run(self) -> None:
         """Make the call: the function that a table calls or, where a table cannot hold the call, in Python."""

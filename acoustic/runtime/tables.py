@@ -34,7 +34,7 @@ class Rows:
         for array in arrays:
             for each in array if isinstance(array, tuple) else (array,):
                 words += [self._place(each, len(words)), *each.shape]
-        self.rows.append((kernel.__name__, words + np.array(numbers, np.float32).view(np.int32).tolist()))
+        self.rows.append((kernel.__name__, words + bits_of(*numbers)))
 
     def by_address(self, name: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         self.rows.append((name, [*map(self._place, arrays, range(len(arrays))), *numbers]))
@@ -46,7 +46,7 @@ class Rows:
         words = [*arguments[:2], *out.shape, a.shape[1]]
         for matrix, (how, distance) in zip((a, b, out), arguments[2:]):
             words += [how, self._place(matrix, len(words) + 1), distance]
-        self.rows.append(("product", [*words, bits_of(scale), bits_of(keep)]))
+        self.rows.append(("product", words + bits_of(scale, keep)))
 
     def meet(self, flags: np.ndarray, worker: int, count: int) -> None:
         """Let the threads of a team meet."""
@@ -91,9 +91,9 @@ def play(table: np.ndarray) -> None:
     call_table.play(table)
 
 
-def bits_of(number: float) -> int:
-    """The bits of a number as float32."""
-    return int(np.float32(number).view(np.int32))
+def bits_of(*numbers: float) -> list[int]:
+    """The bits of numbers as float32."""
+    return np.array(numbers, np.float32).view(np.int32).tolist()
 
 
 def address_of(array: Any) -> int:

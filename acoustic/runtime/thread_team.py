@@ -187,25 +187,18 @@ class ThreadTeam:
             self._lost = 0.0
 
     def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
-        """A work that consists of all phases."""
+        """A work that consists of all phases; between two, each of `count` workers waits for the others."""
+        from acoustic.runtime.thread_sync import FAILED, meet
 
         def work(worker: int) -> None:
             for number, phase in enumerate(phases):
                 if number:
-                    self.meet(worker, count)
+                    meet(self.flags, worker, count)
+                    if self.flags[FAILED]:
+                        raise RuntimeError("another worker has failed")  # `run` raises the error of that one
                 phase(worker)
 
         return work
-
-    def meet(self, worker: int, count: int) -> None:
-        """Wait for the other workers; each of `count` workers calls this. Raises if one of them has failed."""
-        if count == 1:
-            return
-        from acoustic.runtime.thread_sync import FAILED, meet
-
-        meet(self.flags, worker, count)
-        if self.flags[FAILED]:
-            raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
 
     def share(self, worker: int, count: int) -> slice:
         """A worker's share of `count` consecutive items."""

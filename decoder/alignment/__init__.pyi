@@ -8,4 +8,6 @@ from decoder.alignment.boundaries import BoundaryComparison as BoundaryCompariso
 from decoder.alignment.boundaries import compare_boundaries as compare_boundaries
 from decoder.alignment.boundary_job import BoundaryResult as BoundaryResult
 from decoder.alignment.boundary_job import score_boundaries as score_boundaries
+from decoder.alignment.frames import AlignedFrames as AlignedFrames
+from decoder.alignment.frames import AlignedPhone as AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness as PhoneGoodness

@@ -143,19 +143,12 @@ def pack(parts: BundleParts, path: str | Path) -> Bundle:
 
 
 def add_calibration(bundle: Bundle, calibration: Calibration, path: str | Path) -> Bundle:
-    """Write a bundle again, with another map of its confidences; see `add_member`."""
-    return add_member(bundle, CALIBRATION, calibration.dump(), path)
-
-
-def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> Bundle:
-    """Write a bundle again, with another content of one member.
+    """Write a bundle again, with another map of its confidences.
 
     Parameters
     ----------
     bundle : Bundle
-    name : str
-        One of the optional members.
-    content : bytes
+    calibration : Calibration
     path : str or Path
         As for `pack`; it may be the file of the bundle.
 
@@ -168,6 +161,11 @@ def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> B
     ArgonautError, OSError
         As of `pack`.
     """
+    return add_member(bundle, CALIBRATION, calibration.dump(), path)
+
+
+def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> Bundle:
+    """Write a bundle again, as `add_calibration` does, with another content of any optional member."""
 
     def fill(directory: Path) -> None:
         for member, part in bundle.parts.items():

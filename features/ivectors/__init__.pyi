@@ -2,6 +2,11 @@ from features.ivectors.adapted import AdaptedFeatures as AdaptedFeatures
 from features.ivectors.adapted import AdaptedStream as AdaptedStream
 from features.ivectors.adapted import VectorFiles as VectorFiles
 from features.ivectors.background import Background as Background
+from features.ivectors.comparison.error_rates import DetectionCurve as DetectionCurve
+from features.ivectors.comparison.job import ClassErrors as ClassErrors
+from features.ivectors.comparison.job import IvectorCompareResult as IvectorCompareResult
+from features.ivectors.comparison.job import compare_ivectors as compare_ivectors
+from features.ivectors.comparison.options import IvectorCompareOptions as IvectorCompareOptions
 from features.ivectors.extractor import Extractor as Extractor
 from features.ivectors.extractor import ExtractorSums as ExtractorSums
 from features.ivectors.extractor import Statistics as Statistics

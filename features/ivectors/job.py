@@ -8,9 +8,8 @@ from pathlib import Path
 from features.ivectors.extraction import Extracted, check_directories, extract_units, target_path
 from features.ivectors.model import IvectorModel
 from features.ivectors.options import IvectorExtractOptions, IvectorTrainOptions
-from features.ivectors.shards import Unit
+from features.ivectors.shards import Unit, read_units
 from features.ivectors.training import IvectorTraining
-from features.ivectors.units import read_units
 from readers.common.faults import one_line
 from readers.common.files import held_alone, require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decoder.pronunciation.options import PronounceOptions, TrainPronunciationOptions
+from decoder.recognizer.jobs.pronunciation.options import PronounceOptions, TrainPronunciationOptions
 from readers.config.options import like, option
 from readers.errors import ConfigError
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
 if TYPE_CHECKING:
-    from decoder.pronunciation.job import PronouncedFile
+    from decoder.recognizer.jobs.pronunciation.job import PronouncedFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def run(options: CommandOptions, console: Console) -> int:
 
 
 def _score(options: CommandOptions, console: Console) -> int:
-    from decoder.pronunciation.job import pronounce
+    from decoder.recognizer.jobs.pronunciation.job import pronounce
 
     with console.progress("files") as progress:
         result = pronounce(options, take=Printer(options), progress=progress)
@@ -84,8 +84,8 @@ class Printer:
 
     def __call__(self, file: "PronouncedFile") -> None:
         """Print the scores of a recording, unless they have been written."""
-        from decoder.pronunciation.job import EXTENSIONS
-        from decoder.pronunciation.result import text_of
+        from decoder.recognizer.jobs.pronunciation.job import EXTENSIONS
+        from decoder.recognizer.jobs.pronunciation.result import text_of
 
         options = self.options
         self.count += 1
@@ -101,7 +101,7 @@ class Printer:
 
 
 def _train(options: CommandOptions, console: Console) -> int:
-    from decoder.pronunciation.training_job import train_pronunciation
+    from decoder.recognizer.jobs.pronunciation.training_job import train_pronunciation
 
     assert options.train is not None
     assert options.output is not None

@@ -24,13 +24,14 @@ class Network:
     """A network of the recipe, and the graphs that it decodes with.
 
     window: frames in its input.
-    layout: of its bundle.
+    layout: of its bundle; given_layout: of that with a given language model.
     tuned_on: the list with which its search options are chosen.
     configs: files of its training, of which later ones replace settings of earlier ones.
     """
 
     window: int
     layout: LayoutName
+    given_layout: LayoutName
     tuned_on: str
     configs: tuple[Path, ...]
 
@@ -80,6 +81,7 @@ class CrossEntropy(Network):
 
     window = 21
     layout: LayoutName = "own"
+    given_layout: LayoutName = "own-given"
     tuned_on = "dev"
     configs = (CONFIG / "own.cntk",)
 
@@ -120,6 +122,7 @@ class LatticeFree(Network):
 
     window = biphones.WINDOW
     layout: LayoutName = "own-lfmmi"
+    given_layout: LayoutName = "own-lfmmi-given"
     tuned_on = "tune"
     configs = (biphones.CONFIG / "lfmmi.cntk", CONFIG / "lfmmi.cntk")
 

@@ -39,7 +39,6 @@ from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
 from recipes.own.options import OwnOptions
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
 from recipes.own.speeds import speed_lines
-from recipes.packing import LayoutName
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import align, calibrate, estimate, extract, make_bundle, mix, mixture_weights
@@ -316,7 +315,7 @@ class Recipe:
 
     def pack(self) -> int:
         final = self.final
-        layout: LayoutName = final.layout if self.options.lm is None else f"{final.layout}-given"
+        layout = final.layout if self.options.lm is None else final.given_layout
         lost = make_bundle(
             self.out, self.bundle, layout, rate=self.facts.rate, window=final.window, language=self.options.language
         )

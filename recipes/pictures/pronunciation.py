@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from decoder.pronunciation.result import Pronunciation
+from decoder.recognizer.jobs.pronunciation.result import Pronunciation
 from readers.audio.audio_file import Channel, read_audio
 from readers.results.expert_scores import MOST, MOST_OF_PHONES
 from recipes.pictures.alignment import Interval, draw_alignment

@@ -63,22 +63,19 @@ class Recipe(own.Recipe):
         corpus.write_kaldi(self.source)
         dictionaries = [corpus.lexicon, *([options.dict] if options.dict else [])]
         write_joined_dictionary(dictionaries, self.source / "joined.dict")
-        speakers = {
-            "dev_speakers": options.dev_speakers or ",".join(read_lines(LISTS / "dev_speakers.txt")),
-            "test_speakers": options.test_speakers or ",".join(corpus.test_speakers()),
-        }
+        dev_speakers = options.dev_speakers or ",".join(read_lines(LISTS / "dev_speakers.txt"))
+        test_speakers = options.test_speakers or ",".join(corpus.test_speakers())
         super().__init__(OwnOptions(
             data=self.source, dictionary=OwnDictionary(dict=self.source / "joined.dict"), kind="kaldi",
             out=options.out, seed=options.seed, workers=options.workers, first=options.first, last=options.last,
-            text=options.text, text_words=options.text_words, final=options.final, **speakers,
-            min_minutes=options.min_minutes, language="en", overrides=options.overrides,
+            text=options.text, text_words=options.text_words, final=options.final,
+            dev_speakers=dev_speakers, test_speakers=test_speakers, min_minutes=options.min_minutes,
+            language="en", overrides=options.overrides,
         ))  # fmt: skip
         self.children = corpus.children()
         self.language_models = {"trained": f"LM of the training transcripts{' and a text' if options.text else ''}"}
-        self.compared = {
-            "gaussians": ("flat start, Gaussians", FlatStart(self)),
-            "first": ("cross entropy", FirstNetwork(self)),
-        }
+        self.gaussians = FlatStart(self)
+        self.first_recogniser = FirstNetwork(self)
 
     def stages(self) -> list[Stage]:
         reading, *stages = super().stages()
@@ -87,9 +84,9 @@ class Recipe(own.Recipe):
         needs = ("lists", "features", "lm", "graph")
         compared = [
             Stage("recognise-gaussians", "the test set, with the Gaussian mixtures of the flat start",
-                  self.compared["gaussians"][1].recognise, (*needs, "flatstart")),
+                  self.gaussians.recognise, (*needs, "flatstart")),
             Stage("recognise-first", "the test set, with the first network",
-                  self.compared["first"][1].recognise, (*needs, "train-first")),
+                  self.first_recogniser.recognise, (*needs, "train-first")),
         ]  # fmt: skip
         score = stages[closing]
         score = replace(score, needs=(*(score.needs or ()), *(stage.name for stage in compared)))
@@ -100,8 +97,12 @@ class Recipe(own.Recipe):
 
         result = super().result()
         final = "lattice-free MMI" if self.options.final == "lfmmi" else "cross entropy, on copies"
-        evaluations = [*((name, system.evaluation) for name, system in self.compared.values())]
-        rows = figures_of([*evaluations, (final, self.final.evaluation)], self.out, self.children)
+        systems = {
+            "flat start, Gaussians": self.gaussians.evaluation,
+            "cross entropy": self.first_recogniser.evaluation,
+            final: self.final.evaluation,
+        }
+        rows = figures_of(systems, self.out, self.children)
         return replace(
             result,
             figures=tuple(row.figure() for row in rows),

@@ -1,6 +1,6 @@
 """What the final network of the recipe is compared with, and the figures of all systems."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,11 +118,10 @@ class FlatStart:
         names = {part: [entry.key for entry in read_scp(lists / f"{part}.scp")] for part in ("tune", "test")}
         test = set(names["test"])
         pairs = feature_pairs(lists, out / "features" / "cepstra", "mfc")
-        write_pairs(lists / "test.cepstra.list", [(source, file) for source, file in pairs if Path(file).stem in test])
-        report = out / "reports" / "features.test.cepstra"
-        lost = extract(
-            out / "config" / "cepstra.hcopy", lists / "test.cepstra.list", self.recipe.workers, report=report
-        )
+        script = lists / "test.cepstra.list"
+        write_pairs(script, [(source, file) for source, file in pairs if Path(file).stem in test])
+        losses = out / "reports" / "features.test.cepstra"
+        lost = extract(out / "config" / "cepstra.hcopy", script, self.recipe.workers, report=losses)
         for part, utterances in names.items():
             files = [(name, out / "features" / "cepstra" / f"{name}.mfc") for name in utterances]
             report = write_feature_list(lists / f"{part}.cepstra.scp", files)
@@ -143,7 +142,7 @@ class SystemFigures:
     name: str
     result: ScoringResult
     interval: tuple[float, float]
-    groups: dict[str, float]
+    groups: Mapping[str, float]
 
     @classmethod
     def of(
@@ -152,7 +151,7 @@ class SystemFigures:
         """Count the errors.  speakers: utterance -> speaker; children: those who are."""
         result = score(read_words(evaluation.references), read_words(evaluation.hypotheses("trained")))
         groups = result.grouped(lambda utterance: "children" if speakers[utterance] in children else "adults")
-        rates = {group: groups[group].word_error_rate for group in ("children", "adults") if group in groups}
+        rates = {group: groups[group].word_error_rate for group in sorted(groups, reverse=True)}
         return cls(name, result, error_rate_interval(result, speakers.__getitem__), rates)
 
     def figure(self) -> Figure:
@@ -167,9 +166,7 @@ class SystemFigures:
         return f"{self.name:28} WER {rate:5.1f}%  95% interval {low:.1f}% to {high:.1f}%  {groups}"
 
 
-def figures_of(
-    evaluations: Sequence[tuple[str, Evaluation]], out: Path, children: Collection[str]
-) -> list[SystemFigures]:
+def figures_of(systems: Mapping[str, Evaluation], out: Path, children: Collection[str]) -> list[SystemFigures]:
     """Return the rows of the table."""
     speakers = read_speakers(out / "lists" / SPEAKERS)
-    return [SystemFigures.of(name, evaluation, speakers, children) for name, evaluation in evaluations]
+    return [SystemFigures.of(name, evaluation, speakers, children) for name, evaluation in systems.items()]

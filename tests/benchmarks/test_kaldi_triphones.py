@@ -7,7 +7,12 @@ from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 
 kaldifst = pytest.importorskip("kaldifst")
 
-from benchmarks.kaldi_triphones import build_triphone_hclg, with_self_loops, without_lone_epsilons  # noqa: E402
+from benchmarks.kaldi_triphones import (  # noqa: E402
+    build_triphone_hclg,
+    hmm_transducer,
+    with_self_loops,
+    without_lone_epsilons,
+)
 
 
 def transducer(arcs, final, start=0):
@@ -52,6 +57,25 @@ def test_labels_loop_where_they_were_read_and_are_paid_for_on_leaving():
     assert loops == {(1, 10.0), (2, 20.0)}
     ends = {(label, round(cost, 3)) for s, t, label, out, cost in rows(found) if label == 0}
     assert ends == {(0, 0.6), (0, 0.7)}
+
+
+def test_models_have_any_topology():
+    back = ((0, 1, 0.0), (1, 2, -0.5), (2, 1, -1.0), (2, 3, -2.0))
+    arrays = from_openfst(hmm_transducer([((7, 8), back), ((9,), ((0, 1, 0.0), (1, 2, 0.0)))], 9, 1), transducer=True)
+    # Into a state with its label; 1 and 2 lead on, 2 leaves by an epsilon, and the only state of the other at once.
+    assert rows(arrays) == {
+        (0, 1, 7, 1, 0),
+        (1, 2, 8, 0, 0.5),
+        (2, 1, 7, 0, 1),
+        (2, 0, 0, 0, 2),
+        (0, 0, 9, 2, 0),
+        (0, 0, 10, 3, 0),
+    }
+
+
+def test_a_label_that_does_not_repeat_has_no_loop():
+    arrays = with_self_loops(transducer([(0, 1, 1, 5, 0.0)], [np.inf, 0.0]), np.array([0, np.inf]), np.array([0, 0.1]))
+    assert [(s, t) for s, t, *_ in rows(arrays)] == [(0, 1)]
 
 
 @pytest.mark.slow

@@ -44,13 +44,11 @@ class BoundArrays:
     def __init__(
         self, graph: Graph, memory: EngineMemory, layout: Layout, columns: int | None, num_workers: int
     ) -> None:
-        self.graph, self.layout, self.memory, self.backend, self.columns = (
-            graph,
-            layout,
-            memory,
-            memory.backend,
-            columns,
-        )
+        self.graph = graph
+        self.layout = layout
+        self.memory = memory
+        self.backend = memory.backend
+        self.columns = columns
         self.slab_of = layout.plan.slab
         self._views: dict[tuple[Any, ...], Any] = {}
         self.criterion_gradient = self.backend.empty(1, 1)

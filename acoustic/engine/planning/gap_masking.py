@@ -7,10 +7,13 @@ contribute no gradient.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext
 from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
+
+# What a node that ignores gaps has from the one in it.
+DECLARATIONS = ("type_name", "operand_names", "variadic", "backward_reads", "properties")
+SHAPE_RULES = ("infer_shape", "work_shape", "splits_frames")
 
 
 class GapMasked(Node):
@@ -20,21 +23,12 @@ class GapMasked(Node):
 
     def __init__(self, node: Node, framed: Sequence[bool]) -> None:
         self.node, self.framed = node, list(framed)
-        for attribute in ("type_name", "operand_names", "variadic", "backward_reads", "properties"):
+        for attribute in (*DECLARATIONS, *SHAPE_RULES):
             setattr(self, attribute, getattr(node, attribute))
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         return self.node.settings
-
-    def infer_shape(self, *shapes: Shape) -> Shape:
-        return self.node.infer_shape(*shapes)
-
-    def work_shape(self, *shapes: Shape) -> Shape | None:
-        return self.node.work_shape(*shapes)
-
-    def splits_frames(self, *shapes: Shape) -> bool:
-        return self.node.splits_frames(*shapes)
 
     def _real(self, context: PassContext, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame, on the host like `Indicators`; None if there are no gaps."""

@@ -119,15 +119,15 @@ class BackwardPlan:
 class Layout:
     """The plan for one number of columns, with or without the gradients of a criterion.
 
-    shapes, work: of values and workspaces; lifetimes: of the matrices in slabs.
+    shapes, work: of values and workspaces; lifetimes: of the matrices in slabs; plan: their places.
     """
 
     shapes: dict[str, Shape]
     work: dict[str, Shape]
-    plan: Plan
     forward: list[Node]
     backward: list[BackwardPlan]
-    lifetimes: list[Lifetime]
+    lifetimes: list[Lifetime] = field(default_factory=list)
+    plan: Plan = field(init=False)
 
     @cached_property
     def after_forward(self) -> dict[int, MatrixKey]:
@@ -223,28 +223,23 @@ def lay_out(
     steps = backward_steps(graph, criterion, split) if criterion is not None else []
     work_shapes = {node.name: node.work_shape(*graph.operand_shapes(node, shapes)) for node in forward}
     work = {name: shape for name, shape in work_shapes.items() if shape is not None}
-    lifetimes = _Lifetimes(graph, shapes, work, forward, steps, roots, split).collect()
-    plan = share(lifetimes) if sharing else separate(lifetimes)
-    return Layout(shapes, work, plan, forward, steps, lifetimes)
+    layout = Layout(shapes, work, forward, steps)
+    layout.lifetimes = _Lifetimes(graph, layout, roots, split).collect()
+    layout.plan = share(layout.lifetimes) if sharing else separate(layout.lifetimes)
+    return layout
 
 
 class _Lifetimes:
     """Collects the lifetimes of one layout."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        shapes: dict[str, Shape],
-        work: dict[str, Shape],
-        forward: list[Node],
-        steps: list[BackwardPlan],
-        roots: Sequence[str],
-        split: bool,
-    ) -> None:
-        self.graph, self.shapes, self.work, self.forward, self.steps = graph, shapes, work, forward, steps
-        self.roots, self.split = roots, split
-        self.time = {node.name: t for t, node in enumerate(forward)}
-        self.backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
+    def __init__(self, graph: Graph, layout: Layout, roots: Sequence[str], split: bool) -> None:
+        self.graph = graph
+        self.layout = layout
+        self.roots = roots
+        self.split = split
+        count = len(layout.forward)
+        self.time = {node.name: t for t, node in enumerate(layout.forward)}
+        self.backward_time = {step.node.name: count + p for p, step in enumerate(layout.backward)}
         self.last_read: dict[MatrixKey, int] = {}
 
     def collect(self) -> list[Lifetime]:
@@ -255,14 +250,14 @@ class _Lifetimes:
         self.last_read[key] = max(self.last_read.get(key, 0), now)
 
     def _find_last_reads(self) -> None:
-        for node in self.forward:
+        for node in self.layout.forward:
             self._read(value_of(node.name), self.time[node.name])
             for operand in self.graph.operands[node.name]:
                 self._read(value_of(operand.name), self.time[node.name])
-        for step in self.steps:
+        for step in self.layout.backward:
             now = self.backward_time[step.node.name]
             self._read(gradient_of(step.node.name), now)  # also by a node without operands
-            for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.steps))):
+            for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.layout.backward))):
                 if not operands:
                     continue
                 self._read(gradient_of(step.node.name), moment)
@@ -289,21 +284,21 @@ class _Lifetimes:
 
     def _values(self) -> list[Lifetime]:
         lifetimes = []
-        for node in self.forward:
+        for node in self.layout.forward:
             if node.name not in self.graph.from_input:
                 continue
             operands = self.graph.operands[node.name]
             reusable = tuple(value_of(operands[k].name) for k in traits(node).value_in_place)
             now = self.time[node.name]
-            lifetimes.append(self._lifetime(value_of(node.name), self.shapes[node.name], now, reusable))
-            if node.name in self.work and work_of(node.name) in self.last_read:
-                lifetimes.append(self._lifetime(work_of(node.name), self.work[node.name], now))
+            lifetimes.append(self._lifetime(value_of(node.name), self.layout.shapes[node.name], now, reusable))
+            if node.name in self.layout.work and work_of(node.name) in self.last_read:
+                lifetimes.append(self._lifetime(work_of(node.name), self.layout.work[node.name], now))
         return lifetimes
 
     def _gradients(self) -> list[Lifetime]:
         lifetimes = []
         placed: set[str] = set()
-        for step in self.steps:
+        for step in self.layout.backward:
             operands = self.graph.operands[step.node.name]
             names = [operand.name for operand in operands]
             for k in step.wanted:
@@ -314,5 +309,5 @@ class _Lifetimes:
                 alone = names.count(name) == 1 and k in traits(step.node).gradient_in_place
                 reusable = (gradient_of(step.node.name),) if alone else ()
                 now = self.backward_time[step.node.name]
-                lifetimes.append(self._lifetime(gradient_of(name), self.shapes[name], now, reusable))
+                lifetimes.append(self._lifetime(gradient_of(name), self.layout.shapes[name], now, reusable))
         return lifetimes

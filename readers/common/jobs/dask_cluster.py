@@ -105,7 +105,7 @@ class DaskCluster:
     def submit(
         self,
         function: Function,
-        part: Any,
+        shard: Any,
         arguments: Sequence[Any],
         done: SimpleQueue[Any],
         avoid: frozenset[str],
@@ -119,7 +119,7 @@ class DaskCluster:
             warnings.simplefilter("ignore")  # about large arguments
             try:
                 future = self.client.submit(
-                    *(work, self._settings, function, part, self._sent(arguments)),
+                    *(work, self._settings, function, shard, self._sent(arguments)),
                     key=key,
                     pure=False,
                     **elsewhere,

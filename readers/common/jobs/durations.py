@@ -40,14 +40,14 @@ def by_seconds(
 
 def divided(items: Iterable[tuple[Item, float]], size: float, most_items: float = math.inf) -> Iterator[list[Item]]:
     """Divide items, given with their sizes, into consecutive lists, each as soon as it reaches a size or length."""
-    part: list[Item] = []
+    shard: list[Item] = []
     total = 0.0
     for item, more in items:
-        part.append(item)
+        shard.append(item)
         total += more
-        if total >= size or len(part) >= most_items:
-            yield part
-            part = []
+        if total >= size or len(shard) >= most_items:
+            yield shard
+            shard = []
             total = 0.0
-    if part:
-        yield part
+    if shard:
+        yield shard

@@ -45,7 +45,7 @@ class Place(Protocol):
     def submit(
         self,
         function: Function,
-        part: Any,
+        shard: Any,
         arguments: Sequence[Any],
         done: SimpleQueue[Any],
         avoid: frozenset[str],
@@ -88,25 +88,25 @@ class Threads:
     def submit(
         self,
         function: Function,
-        part: Any,
+        shard: Any,
         arguments: Sequence[Any],
         done: SimpleQueue[Any],
         avoid: frozenset[str],
     ) -> Future[Answer]:
         if self._pool is None:
             future: Future[Answer] = Future()
-            future.set_result(self._work(function, part, arguments))
+            future.set_result(self._work(function, shard, arguments))
             done.put(future)
             return future
         with interrupts_held_back():
-            future = self._pool.submit(self._work, function, part, arguments)
+            future = self._pool.submit(self._work, function, shard, arguments)
             future.add_done_callback(done.put)
         return future
 
-    def _work(self, function: Function, part: Any, arguments: Sequence[Any]) -> Answer:
+    def _work(self, function: Function, shard: Any, arguments: Sequence[Any]) -> Answer:
         with keeping(self._settings.key):
             try:
-                return Answer(function(part, *arguments))
+                return Answer(function(shard, *arguments))
             except Exception as fault:
                 return Answer(fault=fault, is_lost=isinstance(fault, MemoryError | OSError))
 
@@ -168,7 +168,7 @@ class LocalProcesses:
     def submit(
         self,
         function: Function,
-        part: Any,
+        shard: Any,
         arguments: Sequence[Any],
         done: SimpleQueue[Any],
         avoid: frozenset[str],
@@ -178,10 +178,10 @@ class LocalProcesses:
                 self._replace_abandoned()
             process = self._idle.pop()
             try:
-                future = process.executor.submit(work, self._settings, function, part, arguments)
+                future = process.executor.submit(work, self._settings, function, shard, arguments)
             except BrokenExecutor:  # it died while it was idle
                 process = _Process()
-                future = process.executor.submit(work, self._settings, function, part, arguments)
+                future = process.executor.submit(work, self._settings, function, shard, arguments)
             process.note()
             self._busy[future] = process
             future.add_done_callback(done.put)

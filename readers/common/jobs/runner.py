@@ -33,7 +33,7 @@ SHARDS_PER_WORKER = 6
 class _Shard:
     """A part of a list: a number for messages, and how far the work on it is."""
 
-    part: Any
+    items: Any
     name: str
     attempts: int = 0
     avoid: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Runner:
     log : callable
         Receives a line for every shard that is repeated.
     name_of : callable, optional
-        Returns the name of a part for messages; default `shard N`.
+        Returns the name of a shard for messages; default `shard N`.
 
     Attributes
     ----------
@@ -75,33 +75,33 @@ class Runner:
         self.watch: Callable[..., None] | None = None
         self._times: deque[float] = deque(maxlen=200)  # seconds of finished shards
 
-    def results(self, function: Callable[..., Result], parts: Iterable[Any], *arguments: Any) -> Iterator[Result]:
-        """Yield `function(part, *arguments)` for each part, in their order.
+    def results(self, function: Callable[..., Result], shards: Iterable[Any], *arguments: Any) -> Iterator[Result]:
+        """Yield `function(shard, *arguments)` for each shard, in their order.
 
         Parameters
         ----------
         function : callable
             Must be importable by name, and must not change its arguments.
-        parts : iterable
+        shards : iterable
             Read as needed.
         *arguments : object
-            Sent to a worker of a cluster once, not with each part.
+            Sent to a worker of a cluster once, not with each shard.
 
         Raises
         ------
         Exception
-            Whatever the function raises.  If a part was lost in other processes, ArgonautError with its name and the
+            Whatever the function raises.  If a shard was lost in other processes, ArgonautError with its name and the
             worker; in threads, the MemoryError or OSError of the function.
         """
-        for shard, answer in self._shards(function, parts, arguments):
+        for shard, answer in self._shards(function, shards, arguments):
             yield self._result(shard, answer)
 
     def arrivals(
-        self, function: Callable[..., Result], parts: Iterable[Item], *arguments: Any
+        self, function: Callable[..., Result], shards: Iterable[Item], *arguments: Any
     ) -> Iterator[tuple[Item, Result]]:
-        """Yield `(part, function(part, *arguments))` as the results come in.  Raises what `results` raises, at once."""
-        for shard, answer in self._shards(function, parts, arguments, in_order=False):
-            yield shard.part, self._result(shard, answer)
+        """Yield `(shard, function(shard, *arguments))` as results come in.  Raises what `results` raises, at once."""
+        for shard, answer in self._shards(function, shards, arguments, in_order=False):
+            yield shard.items, self._result(shard, answer)
 
     def _result(self, shard: _Shard, answer: Answer) -> Any:
         outcome = self._outcome(shard, answer)
@@ -110,10 +110,10 @@ class Runner:
         return outcome
 
     def outcomes(
-        self, function: Callable[..., Result], parts: Iterable[Any], *arguments: Any
+        self, function: Callable[..., Result], shards: Iterable[Any], *arguments: Any
     ) -> Iterator[Result | Exception]:
-        """As `results`, but yield the exception of a part that was lost in place of its result."""
-        for shard, answer in self._shards(function, parts, arguments):
+        """As `results`, but yield the exception of a shard that was lost in place of its result."""
+        for shard, answer in self._shards(function, shards, arguments):
             yield self._outcome(shard, answer)
 
     def each(
@@ -156,13 +156,13 @@ class Runner:
         if total is None:
             assert isinstance(items, Sized)
             total = len(items)
-        parts = by_seconds(items, seconds or (lambda item: 1.0), total, SHARDS_PER_WORKER * max(1, self.place.size))
-        for shard, answer in self._shards(function, parts, arguments, True, True, stopped):
+        shards = by_seconds(items, seconds or (lambda item: 1.0), total, SHARDS_PER_WORKER * max(1, self.place.size))
+        for shard, answer in self._shards(function, shards, arguments, True, True, stopped):
             outcome = self._outcome(shard, answer)
             if isinstance(outcome, Exception):
-                yield from ((item, outcome) for item in shard.part)
+                yield from ((item, outcome) for item in shard.items)
             else:
-                yield from zip(shard.part, outcome, strict=True)
+                yield from zip(shard.items, outcome, strict=True)
 
     def _outcome(self, shard: _Shard, answer: Answer) -> Any:
         if answer.fault is None:
@@ -176,14 +176,14 @@ class Runner:
     def _shards(
         self,
         function: Function,
-        parts: Iterable[Any],
+        shards: Iterable[Any],
         arguments: Sequence[Any],
         divide: bool = False,
         in_order: bool = True,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Generator[_Answered, None, None]:
         """Yield the shards with their answers, in order or as they come in."""
-        waiting = iter(parts)
+        waiting = iter(shards)
         numbers = itertools.count(1)
         in_progress: deque[_Shard] = deque()  # in the order of the list
         again: deque[_Shard] = deque()
@@ -206,12 +206,12 @@ class Runner:
                         self._begin(again.popleft(), function, arguments, running, done)
                     elif is_more and len(in_progress) < WAITING * self.place.capacity:
                         try:
-                            part = next(waiting)
+                            items = next(waiting)
                         except StopIteration:
                             is_more = False
                             break
                         number = next(numbers)
-                        in_progress.append(_Shard(part, self._name_of(part) if self._name_of else f"shard {number}"))
+                        in_progress.append(_Shard(items, self._name_of(items) if self._name_of else f"shard {number}"))
                         self._begin(in_progress[-1], function, arguments, running, done)
                     else:
                         break
@@ -237,7 +237,7 @@ class Runner:
                     in_progress.remove(shard)
                     yield shard, answer
         except SchedulerLost as fault:
-            for shard in itertools.chain(in_progress, (_Shard(part, "") for part in waiting)):
+            for shard in itertools.chain(in_progress, (_Shard(items, "") for items in waiting)):
                 yield shard, shard.answer or Answer(fault=fault, is_lost=True)
         finally:
             with interrupts_held_back():
@@ -252,7 +252,7 @@ class Runner:
     ) -> None:
         shard.answer = None
         shard.begun = time.monotonic()
-        running[self.place.submit(function, shard.part, arguments, done, shard.avoid)] = shard
+        running[self.place.submit(function, shard.items, arguments, done, shard.avoid)] = shard
 
     def _next(self, done: SimpleQueue[Any], running: _Running, stopped: Callable[[], bool]) -> _Answered | None:
         """Wait for a shard, and return it with its answer; None after a stop when there are no workers."""
@@ -273,17 +273,17 @@ class Runner:
         return shard, answer
 
     def _is_final(self, shard: _Shard, divide: bool) -> bool:
-        return shard.attempts >= self.place.attempts and not (divide and len(shard.part) > 1)
+        return shard.attempts >= self.place.attempts and not (divide and len(shard.items) > 1)
 
     def _repeat(self, shard: _Shard, answer: Answer, divide: bool, inside: deque[_Shard], again: deque[_Shard]) -> None:
         """Have a lost shard repeated: as a whole, or in halves."""
         avoid = shard.avoid | {answer.worker}
-        if divide and len(shard.part) > 1 and shard.attempts >= min(2, self.place.attempts) and answer.attempts:
+        if divide and len(shard.items) > 1 and shard.attempts >= min(2, self.place.attempts) and answer.attempts:
             position = inside.index(shard)
-            middle = len(shard.part) // 2
+            middle = len(shard.items) // 2
             halves = [
-                _Shard(part, f"{shard.name}, of {len(part)}", min(shard.attempts, self.place.attempts - 1), avoid)
-                for part in (shard.part[:middle], shard.part[middle:])
+                _Shard(items, f"{shard.name}, of {len(items)}", min(shard.attempts, self.place.attempts - 1), avoid)
+                for items in (shard.items[:middle], shard.items[middle:])
             ]
             inside.remove(shard)
             for half in reversed(halves):

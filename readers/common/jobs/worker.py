@@ -18,7 +18,7 @@ from readers.common.faults import os_reason
 from readers.errors import ArgonautError, ConfigError
 
 Opened = TypeVar("Opened")
-Function = Callable[..., Any]  # of a part of a list, and of what all its parts share
+Function = Callable[..., Any]  # of a shard, a part of a list, and of what all shards use
 KEPT_RUNS = 2  # whose models and graphs a worker keeps
 
 
@@ -96,12 +96,12 @@ def reason_of(fault: BaseException) -> str:
     return text if isinstance(fault, ArgonautError) and text else f"{type(fault).__name__}: {text}".removesuffix(": ")
 
 
-def work(settings: RunSettings, function: Function, part: Any, arguments: Sequence[Any]) -> Answer:
-    """Return function(part, *arguments), or its fault, in a worker process."""
+def work(settings: RunSettings, function: Function, shard: Any, arguments: Sequence[Any]) -> Answer:
+    """Return function(shard, *arguments), or its fault, in a worker process."""
     worker = worker_name()
     try:
         with _place.of(settings), keeping(settings.key):
-            return Answer(function(part, *arguments), worker=worker)
+            return Answer(function(shard, *arguments), worker=worker)
     except (MemoryError, OSError) as fault:
         return Answer(fault=_portable(fault), is_lost=True, worker=worker)
     except ArgonautError as fault:

@@ -118,7 +118,7 @@ class Biphones(LatticeFree):
         write_mlf(train, ((f"*/{name}.lab", alignment[name]) for name in names))
         return make_biphones(
             train, ChainStates(state_list=self.source.states), self.out / "lists" / "train.scp", self.home,
-            trees=tying.TreeOptions(**TYING), order=ORDER,
+            trees=tying.TreeOptions(threshold=TYING["threshold"], min_frames=TYING["min_frames"]), order=ORDER,
         )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import argonaut
-from decoder.pronunciation import PronunciationAssessor
 from decoder.recognizer import Bundle
+from decoder.recognizer.jobs.pronunciation import PronunciationAssessor
 from readers.audio.audio_file import write_wav
 from readers.config.options import OptionFault
 from readers.errors import ConfigError
@@ -147,7 +147,7 @@ def test_colours_go_from_red_through_yellow_to_green():
 
 def test_a_bundle_without_a_map_is_refused(user, packed):
     outcome = user.run("pronounce", packed / "digits.argo", packed / "speech.wav", "--text", "AB C")
-    assert "no map of pronunciation scores; expected one, which argonaut pronounce --train adds" in outcome.fault
+    assert "no map of pronunciation scores; expected one, which argonaut pronounce fits" in outcome.fault
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.pronunciation.measures import (
+from decoder.recognizer.jobs.pronunciation.measures import (
     Measures,
     mean_by,
     phone_features,
     sentence_features,
     word_features,
 )
-from decoder.pronunciation.model import PHONES, SENTENCE, WORDS, PronunciationModel, Scores
-from decoder.pronunciation.score_map import Ridge, ScoreMap
+from decoder.recognizer.jobs.pronunciation.model import PHONES, SENTENCE, WORDS, PronunciationModel, Scores
+from decoder.recognizer.jobs.pronunciation.score_map import Ridge, ScoreMap
 from readers.common.report import Progress, silent
 from readers.errors import ConfigError
 
@@ -217,13 +217,13 @@ def _with_estimates(
     features: np.ndarray, targets: np.ndarray, folds: np.ndarray, ridge: Ridge, seed: int
 ) -> tuple[ScoreMap, np.ndarray]:
     """Return a map, and estimates (n,) by maps of the other folds; targets that are NaN are not fitted to."""
-    known = np.isfinite(targets)
+    is_scored = np.isfinite(targets)
     estimates = np.empty(len(targets))
     for fold in range(folds.max() + 1):
-        others = known & (folds != fold)
-        out = folds == fold
-        estimates[out] = ScoreMap.fit(features[others], targets[others], ridge, seed)(features[out])
-    return ScoreMap.fit(features[known], targets[known], ridge, seed), estimates
+        fitted = is_scored & (folds != fold)
+        left_out = folds == fold
+        estimates[left_out] = ScoreMap.fit(features[fitted], targets[fitted], ridge, seed)(features[left_out])
+    return ScoreMap.fit(features[is_scored], targets[is_scored], ridge, seed), estimates
 
 
 def _split(values: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:

@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 
 from decoder.alignment.frames import SILENCE
-from decoder.pronunciation.measures import Measures, measure
-from decoder.pronunciation.model import PronunciationModel
-from decoder.pronunciation.result import MISSING, Pronunciation, ScoredPhone, ScoredWord
 from decoder.recognizer.bundle import PRONUNCIATION, Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.pronunciation.measures import Measures, measure
+from decoder.recognizer.jobs.pronunciation.model import PronunciationModel
+from decoder.recognizer.jobs.pronunciation.result import MISSING, Pronunciation, ScoredPhone, ScoredWord
 from decoder.recognizer.recording import Audio, AudioOptions
 from readers.errors import ConfigError
 
@@ -69,9 +69,7 @@ class PronunciationAssessor:
         """
         bundle = Bundle.open(path)
         if PRONUNCIATION not in bundle.parts:
-            raise ConfigError(
-                f"{path}: no map of pronunciation scores; expected one, which argonaut pronounce --train adds"
-            )
+            raise ConfigError(f"{path}: no map of pronunciation scores; expected one, which argonaut pronounce fits")
         return cls(ForcedAligner.load(path, audio=audio), PronunciationModel.load(bundle.parts[PRONUNCIATION]))
 
     def assess(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Pronunciation:

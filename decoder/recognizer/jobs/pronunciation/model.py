@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from decoder.pronunciation.measures import (
+from decoder.recognizer.jobs.pronunciation.measures import (
     NUM_SENTENCE,
     NUM_WORD,
     Measures,
@@ -17,7 +17,7 @@ from decoder.pronunciation.measures import (
     sentence_features,
     word_features,
 )
-from decoder.pronunciation.score_map import ScoreMap
+from decoder.recognizer.jobs.pronunciation.score_map import ScoreMap
 from readers.common.file_part import FilePart
 from readers.errors import ModelError
 from readers.results.expert_scores import MOST, MOST_OF_PHONES
@@ -25,7 +25,7 @@ from readers.tables.tensor_file import load_tensors, tensor_bytes
 
 FORMAT, VERSION = "argonaut-pronunciation", 1
 PHONES, WORDS, SENTENCE = "phones", "words", "sentence"
-AGAIN = "fit it again with argonaut pronounce --train"
+AGAIN = "fit it again with argonaut pronounce"
 
 
 class Scores(NamedTuple):
@@ -55,8 +55,7 @@ class PronunciationModel:
     inventory : tuple of str
         The phones of the network, in the order of the posteriors.
     phones, words, sentence : ScoreMap
-        From features, see `decoder.pronunciation.measures`; that of words takes the scores of their phones, that of the
-        sentence both.
+        From features, see measures.py; that of words takes the scores of their phones, that of the sentence both.
     about : dict
         What it was fitted to, and how well it does, for people.
     """
@@ -79,8 +78,8 @@ class PronunciationModel:
     def check(self, inventory: Sequence[str], where: str) -> None:
         """Raise ModelError for the phones of another network."""
         if tuple(inventory) != self.inventory:
-            other = sorted(set(inventory) ^ set(self.inventory))
-            differ = f", which differ in {', '.join(other[:5])}" if other else " in another order"
+            unshared = sorted(set(inventory) ^ set(self.inventory))
+            differ = f", which differ in {', '.join(unshared[:5])}" if unshared else " in another order"
             raise ModelError(
                 f"{where}: the map of pronunciation scores is for {len(self.inventory)} phones{differ}; expected the "
                 f"{len(inventory)} of the acoustic model; {AGAIN}"

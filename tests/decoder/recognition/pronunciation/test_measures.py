@@ -3,7 +3,7 @@
 import numpy as np
 
 from decoder.alignment.frames import AlignedPhone
-from decoder.pronunciation.measures import (
+from decoder.recognizer.jobs.pronunciation.measures import (
     NUM_BASIC,
     NUM_SENTENCE,
     NUM_WORD,
@@ -13,7 +13,7 @@ from decoder.pronunciation.measures import (
     sentence_features,
     word_features,
 )
-from tests.decoder.pronunciation.judged import corpus
+from tests.decoder.recognition.pronunciation.judged import corpus
 
 POSTERIORS = np.array(
     [[0.5, 0.2, 0.25, 0.9, 0.1, 0.1], [0.25, 0.7, 0.5, 0.05, 0.8, 0.1], [0.25, 0.1, 0.25, 0.05, 0.1, 0.8]]

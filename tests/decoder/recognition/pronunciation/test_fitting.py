@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decoder.pronunciation.fitting import agreement, cross_validate, fit_pronunciation, speaker_folds
-from decoder.pronunciation.model import PronunciationModel, Scores
-from decoder.pronunciation.score_map import Ridge, ScoreMap
+from decoder.recognizer.jobs.pronunciation.fitting import agreement, cross_validate, fit_pronunciation, speaker_folds
+from decoder.recognizer.jobs.pronunciation.model import PronunciationModel, Scores
+from decoder.recognizer.jobs.pronunciation.score_map import Ridge, ScoreMap
 from readers.errors import ConfigError, ModelError
 from readers.tables.tensor_file import load_tensors, save_tensors
-from tests.decoder.pronunciation.judged import PHONES, corpus
+from tests.decoder.recognition.pronunciation.judged import PHONES, corpus
 
 
 @pytest.fixture(scope="module")

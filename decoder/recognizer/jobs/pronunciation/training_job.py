@@ -6,12 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.pronunciation.fitting import Agreement, JudgedUtterance, agreement, cross_validate, fit_pronunciation
-from decoder.pronunciation.measures import measure
-from decoder.pronunciation.model import Scores
-from decoder.pronunciation.options import TrainPronunciationOptions
 from decoder.recognizer.bundle import PRONUNCIATION, Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
+from decoder.recognizer.jobs.pronunciation.fitting import (
+    Agreement,
+    JudgedUtterance,
+    agreement,
+    cross_validate,
+    fit_pronunciation,
+)
+from decoder.recognizer.jobs.pronunciation.measures import measure
+from decoder.recognizer.jobs.pronunciation.model import Scores
+from decoder.recognizer.jobs.pronunciation.options import TrainPronunciationOptions
 from decoder.recognizer.jobs.recordings import by_name, find_recordings
 from decoder.recognizer.packing import add_member
 from decoder.recognizer.recording import AudioOptions
@@ -118,8 +124,8 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
             cross_validated = cross_validate(utterances, inventory, options.folds, progress=progress)
             about["cross_validated"] = {kind: figures._asdict() for kind, figures in cross_validated.items()}
         if options.test is not None:
-            others = judged(options.test, "test")
-            tested = agreement(others, [model(utterance.measures) for utterance in others])
+            test_set = judged(options.test, "test")
+            tested = agreement(test_set, [model(utterance.measures) for utterance in test_set])
             about["tested"] = {kind: figures._asdict() for kind, figures in tested.items()}
     content = replace(model, about=about).as_bytes()
     bundle = add_member(Bundle.open(options.bundle), PRONUNCIATION, content, options.output)
@@ -145,12 +151,15 @@ def _speakers(path: Path | None, audio: Mapping[str, str]) -> dict[str, str]:
     """Return the speaker of each recording, by name: from a file, or its folder."""
     if path is None:
         return {name: Path(file).resolve().parent.name for name, file in audio.items()}
-    table = {}
+    table: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if len(fields) not in (0, 2):
-            raise FormatError(f"{path}:{number}: {line.strip()[:40]!r}; expected an utterance and its speaker")
-        table.update([fields] if fields else [])
+        match line.split():
+            case []:
+                continue
+            case [utterance, speaker]:
+                table[utterance] = speaker
+            case _:
+                raise FormatError(f"{path}:{number}: {line.strip()[:40]!r}; expected an utterance and its speaker")
     names = {recording: table[name] for name, recording in match_names(table, audio).items()}
     if missing := sorted(audio.keys() - names.keys()):
         raise ConfigError(f"{path}: no speaker of {missing[0]}; expected each recording")

@@ -49,9 +49,9 @@ class PronounceOptions(_RecordingOptions):
         self._check()
 
     def _check(self) -> None:
-        given = (self.text is not None) + (self.transcripts is not None)
-        wrong = "is given with {transcripts}" if given else "is missing"
-        self.require("text", given == 1, f"{wrong}; expected one of {{text}} and {{transcripts}}")
+        num_texts = (self.text is not None) + (self.transcripts is not None)
+        wrong = "is given with {transcripts}" if num_texts else "is missing"
+        self.require("text", num_texts == 1, f"{wrong}; expected one of {{text}} and {{transcripts}}")
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from decoder.alignment.frames import AlignedPhone
-from decoder.pronunciation.fitting import JudgedUtterance
-from decoder.pronunciation.measures import measure
-from decoder.pronunciation.model import Scores
+from decoder.recognizer.jobs.pronunciation.fitting import JudgedUtterance
+from decoder.recognizer.jobs.pronunciation.measures import measure
+from decoder.recognizer.jobs.pronunciation.model import Scores
 
 PHONES = ("a", "b", "c", "sil")
 PERIOD = 0.01

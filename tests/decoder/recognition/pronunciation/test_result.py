@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from decoder.pronunciation.result import Pronunciation, ScoredPhone, ScoredWord, text_of
+from decoder.recognizer.jobs.pronunciation.result import Pronunciation, ScoredPhone, ScoredWord, text_of
 from readers.errors import ConfigError
 from readers.results.textgrid import read_textgrid
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from decoder.pronunciation.assessor import PronunciationAssessor
-from decoder.pronunciation.options import PronounceOptions
-from decoder.pronunciation.result import Pronunciation
+from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
+from decoder.recognizer.jobs.pronunciation.options import PronounceOptions
+from decoder.recognizer.jobs.pronunciation.result import Pronunciation
 from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
 from decoder.recognizer.recording import AudioOptions
 from decoder.scoring.error_counts import match_names

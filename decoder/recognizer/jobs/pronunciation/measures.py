@@ -21,6 +21,7 @@ from decoder.alignment.frames import SILENCE, AlignedPhone
 FLOOR = -14.0  # of log posteriors; below, they say nothing but that the phone is another one
 LEAST_POSTERIOR = 1e-4  # of means over a segment
 EDGE = 3  # the first and the last third of a segment
+BAD_PHONE, BAD_WORD = 1.5, 7.0  # scores; the share of those below tells of the sentence
 PAUSE = 0.2  # seconds of silence between words that are heard as a pause
 NUM_BASIC = 11  # see `_basic`
 NUM_WORD, NUM_SENTENCE = 51, 48  # features
@@ -103,23 +104,23 @@ def _basic(span: np.ndarray, row: int, period: float) -> list[float]:
     the best phone of each frame, distance of the mean to that of the best other phone, logarithm of the mean posterior,
     fraction of the frames where it is best; then the entropy of the posteriors, and the logarithm of the duration.
     """
-    own = span[row]
-    edge = max(1, len(own) // EDGE)
+    canonical = span[row]
+    edge = max(1, len(canonical) // EDGE)
     means = span.mean(axis=1)
-    others = np.delete(means, row)
+    competitors = np.delete(means, row)
     posteriors = np.exp(span)
     return [
-        own.mean(),
-        own.min(),
-        own.max(),
-        own[:edge].mean(),
-        own[-edge:].mean(),
-        (own - span.max(axis=0)).mean(),
-        means[row] - others.max(initial=FLOOR),
+        canonical.mean(),
+        canonical.min(),
+        canonical.max(),
+        canonical[:edge].mean(),
+        canonical[-edge:].mean(),
+        (canonical - span.max(axis=0)).mean(),
+        means[row] - competitors.max(initial=FLOOR),
         np.log(max(posteriors[row].mean(), LEAST_POSTERIOR)),
         (span.argmax(axis=0) == row).mean(),
         -(posteriors * span).sum(axis=0).mean(),
-        np.log(len(own) * period),
+        np.log(len(canonical) * period),
     ]
 
 
@@ -179,14 +180,14 @@ def word_features(measures: Measures, phone_scores: np.ndarray) -> np.ndarray:
     firsts = np.flatnonzero(np.diff(words, prepend=-1))
     lasts = np.append(firsts[1:], len(words)) - 1
     seconds = measures.times[lasts, 1] - measures.times[firsts, 0]
-    whole = [phone_scores.mean(), phone_scores.min(), phone_scores.std(), mean.min(), np.log(num_words)]
+    of_sentence = [phone_scores.mean(), phone_scores.min(), phone_scores.std(), mean.min(), np.log(num_words)]
     of_word = [
         mean, least, most, mean * counts, counts, np.log(counts), np.log(seconds / counts), measures.pauses[:-1],
-        measures.pauses[1:], np.arange(num_words) == 0, np.arange(num_words) == num_words - 1, least - whole[0],
-        mean - whole[0],
+        measures.pauses[1:], np.arange(num_words) == 0, np.arange(num_words) == num_words - 1, least - of_sentence[0],
+        mean - of_sentence[0],
     ]  # fmt: skip
     basic = measures.basic
-    same = np.tile([*whole, *basic.mean(axis=0)], (num_words, 1))
+    same = np.tile([*of_sentence, *basic.mean(axis=0)], (num_words, 1))
     return np.column_stack([*of_word, mean_by(basic, words), lowest, same])
 
 
@@ -199,7 +200,7 @@ def sentence_features(measures: Measures, phone_scores: np.ndarray, word_scores:
     """
     seconds = np.diff(measures.times, axis=1)[:, 0]
     inner = measures.pauses[1:-1]
-    whole = measures.times[-1, 1] - measures.times[0, 0]
+    duration = measures.times[-1, 1] - measures.times[0, 0]
     num_phones = len(measures.rows)
     num_words = len(word_scores)
     pauses = inner[inner >= PAUSE]
@@ -211,9 +212,10 @@ def sentence_features(measures: Measures, phone_scores: np.ndarray, word_scores:
         )
     ]  # fmt: skip
     timing = [
-        np.log(num_phones / seconds.sum()), np.log(num_phones / whole), inner.sum() / whole, len(pauses) / num_words,
-        np.log1p(pauses.sum()), inner.max(initial=0.0), np.log(seconds).std(), np.log(num_phones), np.log(num_words),
-        num_phones / num_words, (phone_scores < 1.5).mean(), (word_scores < 7).mean(),
+        np.log(num_phones / seconds.sum()), np.log(num_phones / duration), inner.sum() / duration,
+        len(pauses) / num_words, np.log1p(pauses.sum()), inner.max(initial=0.0), np.log(seconds).std(),
+        np.log(num_phones), np.log(num_words), num_phones / num_words, (phone_scores < BAD_PHONE).mean(),
+        (word_scores < BAD_WORD).mean(),
     ]  # fmt: skip
     basic = measures.basic
     return np.array([[*spread, *timing, *basic.mean(axis=0), *basic.std(axis=0)]])

@@ -1,0 +1,15 @@
+from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor as PronunciationAssessor
+from decoder.recognizer.jobs.pronunciation.fitting import Agreement as Agreement
+from decoder.recognizer.jobs.pronunciation.job import PronouncedFile as PronouncedFile
+from decoder.recognizer.jobs.pronunciation.job import PronounceResult as PronounceResult
+from decoder.recognizer.jobs.pronunciation.job import pronounce as pronounce
+from decoder.recognizer.jobs.pronunciation.model import PronunciationModel as PronunciationModel
+from decoder.recognizer.jobs.pronunciation.options import PronounceOptions as PronounceOptions
+from decoder.recognizer.jobs.pronunciation.options import TrainPronunciationOptions as TrainPronunciationOptions
+from decoder.recognizer.jobs.pronunciation.result import Pronunciation as Pronunciation
+from decoder.recognizer.jobs.pronunciation.result import ScoredPhone as ScoredPhone
+from decoder.recognizer.jobs.pronunciation.result import ScoredWord as ScoredWord
+from decoder.recognizer.jobs.pronunciation.score_map import Ridge as Ridge
+from decoder.recognizer.jobs.pronunciation.score_map import ScoreMap as ScoreMap
+from decoder.recognizer.jobs.pronunciation.training_job import TrainPronunciationResult as TrainPronunciationResult
+from decoder.recognizer.jobs.pronunciation.training_job import train_pronunciation as train_pronunciation
