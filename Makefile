@@ -20,7 +20,10 @@ $(DEVELOPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo,dev,docs]'
 	@touch $@
 
-demo: install  ## synthesise a TIMIT-shaped corpus, train, decode, score
+SPEECH = examples/speech.flac
+
+demo: install  ## recognise a recording, then synthesise a TIMIT-shaped corpus, train, decode, score
+	@if [ -f decoder/storage/models/en.argo ] && [ -f $(SPEECH) ]; then $(BIN)/argonaut transcribe en $(SPEECH); fi
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
 test: lint docs  ## lint, import contract, documentation, every test

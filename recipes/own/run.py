@@ -24,7 +24,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from decoder import g2p, gaussians, grammars, graph, tying
 from decoder.g2p.import_job import ImportDictionary
@@ -301,13 +301,17 @@ class Recipe:
         background = write_background(self.out / "background", seconds, self.facts.rate, self.seed)
         options = augmentation.AugmentOptions(
             source=source, speeds=tuple(map(float, SPEEDS)), copies_only=True, states=self.aligned, config=config,
-            out=self.copies,
+            out=self.copies, **self.copy_options(source),
         )  # fmt: skip
         lost = call("augment", options, workers=self.workers)
         for listed, name in ((self.copies / "hcopy.list", "copies"), (background, "background")):
             lost |= extract(config, listed, self.workers, report=self.out / "reports" / f"features.{name}")
         report = write_training_lists(self.out, self.aligned, self.copies, SILENCE)
         return lost | account(self.out, report, "lists.training")
+
+    def copy_options(self, source: Path) -> dict[str, Any]:
+        """Return options of further copies of the recordings in a list."""
+        return {}
 
     def pack(self) -> int:
         final = self.final
