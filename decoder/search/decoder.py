@@ -15,8 +15,7 @@ crossed a word arc the narrower word-end beam holds.  `ahead` is a lower bound o
 token's history (`decoder/search/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by the LM cost
 and word penalty that `ahead` had not covered, if that is positive; with every frame it is multiplied by slack_decay.
 If there are more than max_tokens tokens, those of least cost + ahead - slack are kept.  If no path reaches a final
-state, the utterance is decoded again without the tokens that are too far from one to end in time, then with wider
-beams.
+state, the utterance is decoded again with wider beams.
 Ties are described in `decoder/search/kernels/advance.py`.
 
 The search follows Soltau and Saon, Dynamic network decoding revisited, ASRU 2009, as the CNTK book cites it; the graph
@@ -246,7 +245,6 @@ class Decoder:
             lm_start=0 if lm is None else lm.start_state,
             lm_end=-1 if lm is None else lm.end_id,
             max_level=self._tables.num_levels(options),
-            must_end=False,
             initial_tokens=INITIAL_TOKENS,
         )
         second = compile_phrases(self._phrases, self._tables, options) if self._phrases else None
@@ -278,7 +276,7 @@ class Decoder:
     def decode(self, scores: np.ndarray) -> DecodingResult:
         """Decode one utterance.
 
-        If no path reaches a final state, it is decoded again: see `widenings` of SearchOptions.
+        If no path reaches a final state, it is decoded again with a wider beam: see `widenings` of SearchOptions.
 
         Parameters
         ----------
@@ -297,23 +295,15 @@ class Decoder:
             For another shape, too few rows, NaN or +inf.
         """
         frames = score_frames(scores, self.num_rows)
-        result = self._decode(frames, 0)
-        if not result.reason or not self.options.widenings or _is_impossible(frames):
-            return result
-        # The tokens in the beam stood in words that had begun too late.  Without those the beam reaches farther only in
-        # the last frames; in a large vocabulary, a doubled one costs a hundred times as much.
-        ended = self._decode(frames, 0, must_end=True)
-        if not ended.reason:
-            return ended
-        for widenings in range(1, self.options.widenings + 1):
+        for widenings in range(self.options.widenings + 1):
             result = self._decode(frames, widenings)
-            if not result.reason:
+            if not result.reason or _is_impossible(frames):
                 break
         return result
 
-    def _decode(self, frames: np.ndarray, widenings: int, must_end: bool = False) -> DecodingResult:
-        """Decode frames (T, K), with a beam that has been doubled `widenings` times; must_end: see Settings."""
-        settings = widened(self._settings, widenings)._replace(must_end=must_end)
+    def _decode(self, frames: np.ndarray, widenings: int) -> DecodingResult:
+        """Decode frames (T, K), with a beam that has been doubled `widenings` times."""
+        settings = widened(self._settings, widenings)
         try:
             cache = self._caches.pop()
         except IndexError:  # first search of a thread

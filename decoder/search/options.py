@@ -61,8 +61,7 @@ class SearchOptions(Options):
     )
     widenings: int = option(
         2,
-        "maximum number of times that {beam} and {max_tokens} are doubled to decode an utterance again while no path "
-        "reaches a final state; before that, it is decoded without the tokens that are too far from one to end in "
-        "time; 0: it is decoded once", least=0, most=20,
+        "maximum number of times that an utterance is decoded again, with {beam} and {max_tokens} doubled each time, "
+        "while no path reaches a final state", least=0, most=20,
     )  # fmt: skip
     partial: bool = option(True, "if no path reaches a final state, return the best unfinished path")

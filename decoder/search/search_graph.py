@@ -8,12 +8,10 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.lookahead import optimistic_costs
-from decoder.graph.openfst import ArcArrays
-from decoder.graph.push import best_completion
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.search_lm import END_SENTENCE, KEEP_HISTORY
-from decoder.search.kernels.tables import ARC, NO_END, POSITION, STATE, WORD, SearchGraph
+from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD, SearchGraph
 from decoder.search.lm_ahead import NO_AHEAD, look_ahead, place_words
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
@@ -180,7 +178,6 @@ class SearchTables:
             crosses=~direct | (np.diff(arrays.first_word)[exit] > 0),
             self_cost=arrays.self_cost,
             forward_cost=arrays.forward_cost,
-            frames_to_end=frames_to_end(self.graph)[exit],
         )
 
     def _arcs(self, ahead: LookAhead, sil_cost: float, silence: bytes, num_sets: int) -> np.ndarray:
@@ -301,24 +298,6 @@ def least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:
         costs = optimistic_costs(lm, word_lm[in_lm])
         least[in_lm] = np.where(np.isinf(costs), 0.0, costs)
     return least
-
-
-def frames_to_end(graph: DecodingGraph) -> np.ndarray:
-    """(S,) i4: the least number of frames from each acceptor state to a final one; NO_END where there is no way."""
-    arrays = graph.arrays
-    states = np.arange(graph.num_states)
-    emitting = np.repeat(states, np.diff(arrays.first_emitting))
-    words = np.repeat(states, np.diff(arrays.first_word))
-    num_frames = np.repeat([1.0, 0.0], [len(emitting), len(words)])
-    acceptor = ArcArrays(
-        source=np.append(emitting, words),
-        target=np.append(arrays.position_exit[arrays.emitting_target], arrays.word_target),
-        label=np.zeros(len(num_frames), np.int32),
-        cost=num_frames,
-        final_cost=np.where(np.isfinite(arrays.final_cost), 0.0, np.inf),
-        start=graph.start,
-    )
-    return np.minimum(best_completion(acceptor), NO_END).astype(np.int32)
 
 
 def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.ndarray:

@@ -31,17 +31,7 @@ from decoder.search.kernels.search_lm import (
     second_end,
     second_step,
 )
-from decoder.search.kernels.tables import (
-    NO_END,
-    Arrival,
-    Beam,
-    Cutoffs,
-    OldTokens,
-    Origin,
-    SearchGraph,
-    Settings,
-    Span,
-)
+from decoder.search.kernels.tables import Arrival, Beam, Cutoffs, OldTokens, Origin, SearchGraph, Settings, Span
 from decoder.search.kernels.token_store import (
     ARRIVALS,
     LOW_32,
@@ -61,13 +51,10 @@ from readers.common.kernels import UNCOUNTED, njit
 
 
 @njit(**UNCOUNTED, forceinline=True)
-def cheapest_step(
-    graph: SearchGraph, settings: Settings, token: np.void, scores: Float32Array, frames_left: Integer
-) -> float:
+def cheapest_step(graph: SearchGraph, settings: Settings, token: np.void, scores: Float32Array) -> float:
     """The least cost of a token's successors in the next frame: an initial bound for pruning that frame.
 
-    frames_left: see OldTokens.  Terms are added in the same order as in `process_emitting`, so that the successor
-    itself meets the bound exactly.
+    Terms are added in the same order as in `process_emitting`, so that the successor itself meets the bound exactly.
     """
     num_positions = graph.positions.shape[0]
     place = token["key"] >> 32
@@ -76,8 +63,7 @@ def cheapest_step(
     least = np.inf
     if place < num_positions:
         position = graph.positions[place]
-        if position["frames_to_end"] <= frames_left:
-            least = cost + position["self_cost"] - settings.acweight * scores[position["row"]] + ahead
+        least = cost + position["self_cost"] - settings.acweight * scores[position["row"]] + ahead
         first = position["first_arc"]
         end = position["end_arc"]
         cost += position["forward_cost"]
@@ -86,7 +72,7 @@ def cheapest_step(
         end = graph.states[place - num_positions + 1]["first_arc"]
     for number in range(first, end):
         arc = graph.arcs[number]
-        if arc["word_set"] < 0 and graph.positions[arc["target"]]["frames_to_end"] <= frames_left:
+        if arc["word_set"] < 0:
             least = min(least, cost + arc["cost"] - settings.acweight * scores[arc["row"]] + ahead)
     return least
 
@@ -109,7 +95,7 @@ def process_emitting(
     old_tokens.end steps.  Stops before a token whose successors may not fit into new_tokens.
     Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
-    old, begin, num_old, cutoff, frame, frames_left = old_tokens
+    old, begin, num_old, cutoff, frame = old_tokens
     new, count, table, stamp = new_tokens
     best, best_cost, bound = beam
     positions = graph.positions
@@ -142,7 +128,7 @@ def process_emitting(
                 # Only now, since most tokens that enter a position are pruned before they leave it.
                 step = add_step(trace, ~step, place, frame - 1)
             stay = cost + position["self_cost"] - settings.acweight * scores[np.uint64(position["row"])]
-            if stay + ahead - slack <= bound and position["frames_to_end"] <= frames_left:
+            if stay + ahead - slack <= bound:
                 index = find(table, stamp, new, key)
                 if index < 0:
                     add(table, stamp, new, count, ~index, key, ahead)
@@ -164,8 +150,6 @@ def process_emitting(
             new_set = arc["word_set"] >= 0
             # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it: a cheap first test.
             if (go - arc["cost"] if new_set else go) + ahead - slack > bound:
-                continue
-            if frames_left < NO_END and positions[np.uint64(arc["target"])]["frames_to_end"] > frames_left:
                 continue
             new_ahead = ahead
             if new_set:

@@ -11,11 +11,10 @@ from readers.common.arrays import Integer
 
 POSITION = np.dtype(
     [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
-    + [("self_cost", "f4"), ("forward_cost", "f4"), ("frames_to_end", "i4")]
+    + [("self_cost", "f4"), ("forward_cost", "f4"), ("pad", "i4")]
 )
 ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("word_set", "i4")])
 STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
-NO_END = 0x7FFFFFFF  # more frames than any position is from a final state
 WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("paid", "f8"), ("target", "i4"), ("lm", "i4")])
 
 
@@ -24,7 +23,7 @@ class SearchGraph(NamedTuple):
 
     positions (P,) POSITION: row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1,
     which a token takes when it leaves the position (none if it must pass a junction first); crosses: whether the exit
-    has word arcs or is a junction; frames_to_end: the least number of frames from there to a final state.
+    has word arcs or is a junction.
     arcs (E,) ARC, emitting: target position and its row; cost, including that of entering silence; word_set: number of
     the set of words that can follow the arc (see LookAhead), -1 if it is the same as before the arc.
     states (S+1,) STATE: emitting arcs first_arc .. first_arc of the next state - 1, word arcs likewise; level: the most
@@ -45,8 +44,6 @@ class Settings(NamedTuple):
     """Scalars of a search, see SearchOptions.
 
     word_beam is absolute; lm_end is the LM's id of </s>, or -1; new_sentence is inf if an utterance is one sentence.
-    must_end: whether to drop a token that is farther from a final state than the end of the utterance, which must be
-    known then.  The beam is measured from those that can still end, so that one of them gets there.
     """
 
     acweight: float
@@ -62,7 +59,6 @@ class Settings(NamedTuple):
     lm_start: int
     lm_end: int
     max_level: int
-    must_end: bool
     initial_tokens: int  # size of the token tables at first; they grow as needed
 
 
@@ -78,17 +74,13 @@ class Beam(NamedTuple):
 
 
 class OldTokens(NamedTuple):
-    """Tokens of the last frame that are still to advance into `frame`: begin .. end-1, those within the cutoff.
-
-    frames_left: those after `frame` in which a token must reach a final state; NO_END if it need not.
-    """
+    """Tokens of the last frame that are still to advance into `frame`: begin .. end-1, those within the cutoff."""
 
     tokens: np.ndarray
     begin: Integer
     end: Integer
     cutoff: float
     frame: Integer
-    frames_left: Integer
 
 
 class Cutoffs(NamedTuple):

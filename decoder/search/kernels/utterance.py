@@ -11,7 +11,6 @@ from decoder.search.kernels.lookahead import CACHE_ENTRY, CACHE_SIZE
 from decoder.search.kernels.search_lm import SearchLM, grow_pairs, with_own_pairs
 from decoder.search.kernels.stream_lattice import drop_dead
 from decoder.search.kernels.tables import (
-    NO_END,
     Beam,
     Cutoffs,
     OldTokens,
@@ -131,7 +130,6 @@ def search_frames(
     table, old, new, trace, cache, lm = arrays
     stamp, num_emitted, count, best, cutoff, num_advanced, num_frames, frame, level, i, num_old, beam, _, needed = at
     num_scores, swapped = np.int64(scores.shape[0]), False
-    must_end = settings.must_end and ends
     if needed == TO_PRUNE:
         best = best_of(new, num_emitted, count)
         cutoff = min(new[best]["cost"] + new[best]["ahead"] + settings.beam, FINITE)
@@ -166,20 +164,15 @@ def search_frames(
             if count > settings.max_tokens:
                 needed = np.int64(TO_PRUNE)
                 break
-        frames_left = num_scores - 1 - frame if must_end else np.int64(NO_END)
         if num_old < 0:
             if trace.counts[STEPS] + count > trace.steps.shape[0]:
                 needed = count
                 break
             old, new, num_old, swapped = new, old, count, not swapped
             stamp += 1
-            least = cheapest_step(graph, settings, old[best], scores[frame], frames_left)
-            bound = min(least + settings.beam, FINITE)
+            bound = min(cheapest_step(graph, settings, old[best], scores[frame]) + settings.beam, FINITE)
             i, count, beam = np.int64(0), np.int64(0), Beam(np.int64(-1), np.inf, bound)
-        waiting, tokens = (
-            OldTokens(old, i, num_old, cutoff, num_frames, frames_left),
-            TokenTable(new, count, table, stamp),
-        )
+        waiting, tokens = OldTokens(old, i, num_old, cutoff, num_frames), TokenTable(new, count, table, stamp)
         i, count, beam, needed = process_emitting(
             graph, lm, settings, scores[frame], waiting, tokens, beam, trace, cache
         )

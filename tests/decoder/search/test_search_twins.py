@@ -26,7 +26,6 @@ OPTIONS = (
     {"lm_lookahead": False, "beam": 4.0},
     {"beam": 2.0, "word_end_beam_frac": 0.5},
     {"max_tokens": 3, "partial": True, "lm_lookahead": False},  # looking ahead, rounding decides between equals
-    {"beam": 0.5, "widenings": 1},
     {"lattice_beam": 3.0},
 )
 HOTWORDS = ("x", "x y", "y x y", "z z")

@@ -204,8 +204,8 @@ class DecodeSearchOptions(Options):
     )  # fmt: skip
     widenings: int | None = stored(
         "widenings",
-        "if no path reaches the end, not even without the tokens that can no longer end in time, try again up to N "
-        "times, each time with twice the beam and twice the tokens (2; when aligning: 3; in streams: 0)",
+        "if no path reaches the end, try again up to N times, each time with twice the beam and twice the tokens (2; "
+        "when aligning: 3; in streams: 0)",
     )
     lm_scale: float | None = stored("lm_scale", "language model scale (1)")
     word_penalty: float | None = stored("word_penalty", "cost added per word; larger values give fewer words (0)")
