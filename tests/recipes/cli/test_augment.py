@@ -124,7 +124,7 @@ def test_a_second_run_keeps_the_copies(corpus):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "augmentation: no copies; expected speeds, a volume, or a list of noises, talkers or responses"),
+        ((), "augmentation: no copies; expected speeds, a volume, world, or a list of noises, talkers or responses"),
         (("--speed", "0.9,1"), "command line: --speed is 1; expected 0.5 to 2, but not 1"),
         (("--speed", "fast"), "argonaut augment: argument --speed: 'fast'; expected numbers separated by"),
         (("--snr", "5-20"), "argonaut augment: argument --snr: '5-20'; expected numbers separated by ':'"),
