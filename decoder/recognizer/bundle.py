@@ -27,6 +27,7 @@ from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
 from decoder.storage.unpacked import directory_of_process, hold, remove_unused
 from readers.common.file_part import FilePart, part_of
+from readers.common.files import write_content
 from readers.common.temporary import temporary_directory
 from readers.errors import FormatError
 
@@ -183,6 +184,8 @@ def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
     from decoder.search.table_file import make_search_tables
 
     description, sizes = _described(parts[DESCRIPTION], required=(MODEL, GRAPH, CNTKMAP))
+    for name in parts.keys() - {DESCRIPTION, *(listed + PACKED for listed in sizes)}:
+        raise FormatError(f"{parts[name]}: not in {DESCRIPTION}; expected it there; {AGAIN}")
     directory.mkdir()
     for name, (size, checksums) in sizes.items():
         part = parts.get(name + PACKED)
@@ -191,7 +194,7 @@ def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
         content = decompress(part, size)
         if not np.array_equal(block_checksums(np.frombuffer(content, np.uint8)), np.array(checksums, np.uint32)):
             raise FormatError(f"{part}: wrong checksum; the bundle is damaged, {AGAIN}")
-        (directory / name).write_bytes(content)
+        write_content(directory / name, content)  # an error of the disk has the name of the file
     options: dict[str, Any] = dict(description.options)
     lm = directory / LM
     make_search_tables(

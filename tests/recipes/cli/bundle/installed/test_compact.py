@@ -137,6 +137,8 @@ def test_streams_are_those_of_xz(tmp_path):
             lambda members: {name: content for name, content in members.items() if name != "dictionary.xz"},
             "small.argo: no member dictionary.xz; expected one",
         ),
+        (lambda members: members | {"search.mapped.xz": b""}, "search.mapped.xz: not in bundle.json; expected it"),
+        (lambda members: members | {"graph.dg": b""}, "small.argo:graph.dg: not in bundle.json; expected it there"),
         (lambda members: members | {"other.xz": b""}, "small.argo: member 'other.xz'; expected bundle.json"),
         (lambda members: {name: members[name] for name in members if name != "bundle.json"}, "no bundle.json"),
     ],
