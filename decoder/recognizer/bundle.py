@@ -4,15 +4,13 @@ A bundle holds bundle.json (see description.py) and members with fixed names, wh
 where they lie.  In a zip file they are stored uncompressed and begin at multiples of 64 bytes.
 
 The members of a compact bundle are streams of xz, and the search tables, which follow from the others, are left out.
-It is unpacked once, to a directory in the user's cache.
+It is unpacked once, to a directory in the user's cache (see decoder.storage.unpacked).
 """
 
-import atexit
+import contextlib
 import hashlib
-import shutil
 import stat
 import struct
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +25,9 @@ from decoder.storage.first_opening import FirstOpening, cache_directory
 from decoder.storage.installed import SUFFIX as SUFFIX
 from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
+from decoder.storage.unpacked import directory_of_process, hold, remove_unused
 from readers.common.file_part import FilePart, part_of
+from readers.common.files import write_content
 from readers.common.temporary import temporary_directory
 from readers.errors import FormatError
 
@@ -139,21 +139,31 @@ def _open_compact(path: Path, parts: dict[str, FilePart], verify: bool) -> Bundl
     """Open a compact bundle; it is unpacked when it is first opened, or with `verify`."""
     if DESCRIPTION not in parts:
         raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
-    digest = hashlib.sha256(parts[DESCRIPTION].read_bytes()).hexdigest()[:32]
+    directory = None
     try:
-        directory = cache_directory() / "bundles" / digest
+        directory = cache_directory() / "bundles" / _name_of_copy(parts[DESCRIPTION])
+        hold(directory)
         if verify or not _is_sound(directory):
             directory.parent.mkdir(parents=True, exist_ok=True)
             with temporary_directory(directory) as temporary:
                 _unpack(parts, temporary / "bundle")
-                shutil.rmtree(directory, ignore_errors=True)
+                with contextlib.suppress(FileNotFoundError):
+                    directory.rename(temporary / "replaced")
                 (temporary / "bundle").rename(directory)
+            hold(directory)
+            remove_unused(directory.parent)
     except (OSError, RuntimeError):  # no cache that can be written; or another process was faster
-        if not _is_sound(directory := cache_directory() / "bundles" / digest):
-            directory = Path(tempfile.mkdtemp(prefix="argonaut-")) / "bundle"
-            atexit.register(shutil.rmtree, directory.parent, ignore_errors=True)
+        if directory is None or verify or not _is_sound(directory):
+            directory = directory_of_process() / "bundle"
             _unpack(parts, directory)
     return Bundle.open(directory)
+
+
+def _name_of_copy(description: FilePart) -> str:
+    """Return the name of the directory to which a bundle is unpacked; another format of the tables has another."""
+    from decoder.search.table_file import FORMAT  # a bundle that is not compact is opened without it
+
+    return hashlib.sha256(description.read_bytes() + bytes([FORMAT.version])).hexdigest()[:32]
 
 
 def _is_sound(directory: Path) -> bool:
@@ -174,6 +184,8 @@ def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
     from decoder.search.table_file import make_search_tables
 
     description, sizes = _described(parts[DESCRIPTION], required=(MODEL, GRAPH, CNTKMAP))
+    for name in parts.keys() - {DESCRIPTION, *(listed + PACKED for listed in sizes)}:
+        raise FormatError(f"{parts[name]}: not in {DESCRIPTION}; expected it there; {AGAIN}")
     directory.mkdir()
     for name, (size, checksums) in sizes.items():
         part = parts.get(name + PACKED)
@@ -182,7 +194,7 @@ def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
         content = decompress(part, size)
         if not np.array_equal(block_checksums(np.frombuffer(content, np.uint8)), np.array(checksums, np.uint32)):
             raise FormatError(f"{part}: wrong checksum; the bundle is damaged, {AGAIN}")
-        (directory / name).write_bytes(content)
+        write_content(directory / name, content)  # an error of the disk has the name of the file
     options: dict[str, Any] = dict(description.options)
     lm = directory / LM
     make_search_tables(

@@ -128,8 +128,9 @@ class FrontEnd:
                 target = max(lower)
             elif period or self.mismatch(where, rate) is not None:
                 if not upsample and rate < self.lowest_rate:
+                    lowest = min(*trained_rates, self.lowest_rate)
                     raise ConfigError(
-                        f"{where}: sample rate {rate:g} Hz; expected at least {min(trained_rates):g} Hz, with which "
+                        f"{where}: sample rate {rate:g} Hz; expected at least {lowest:g} Hz, with which "
                         f"{self.scorer.source} was trained; the option upsample accepts audio "
                         "without the upper frequencies"
                     )

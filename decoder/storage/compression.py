@@ -16,6 +16,7 @@ STEP = 1 / 32  # of costs, -ln of probabilities
 # Four positions of bytes, as most content consists of numbers of four bytes.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 2, "pb": 2}]
 MAX_MEMORY = 1 << 27  # bytes for unpacking
+MAX_RATIO, SMALL = 1000, 1 << 20  # bytes per packed byte in larger content; tables of bundles have up to 40
 
 
 def rounded_costs(costs: Float32Array) -> Float32Array:
@@ -44,9 +45,11 @@ def decompress(part: FilePart, size: int) -> bytes:
     Raises
     ------
     FormatError
-        For a damaged stream, and one of another size; no more than `size` bytes are unpacked.
+        For a damaged stream, one of another size, and a size beyond all reason; no more than `size` bytes are unpacked.
     OSError
     """
+    if size > max(SMALL, MAX_RATIO * part.size):
+        raise FormatError(f"{part}: {size} bytes in {part.size}; expected at most {MAX_RATIO} times as many; damaged")
     stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_MEMORY)
     try:
         content = stream.decompress(part.read_bytes(), size + 1)

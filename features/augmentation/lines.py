@@ -32,6 +32,8 @@ def through_telephone(samples: Float32Array, rate: int, codec: str) -> Float32Ar
         At the rate of the speech, not delayed.
     """
     narrow = samples if rate == LINE_RATE else resample(samples, rate, LINE_RATE)
+    if not len(narrow):  # shorter than a sample of the line
+        return np.zeros(len(samples), np.float32)
     decoded = coded(band_limited(narrow, LINE_RATE), codec)
     wide = decoded if rate == LINE_RATE else resample(decoded, LINE_RATE, rate)
     return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)

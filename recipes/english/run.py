@@ -26,7 +26,7 @@ from recipes.stages import Stage
 from recipes.steps import calibrate, call
 
 LOWEST_RATE = 8000  # Hz, of the telephones among the copies
-G2P_ORDER = 4  # 0.6 MB in the bundle; order 5 has 1.6 MB and 6.4 instead of 6.8 % wrong phones
+G2P_ORDER = 4  # 0.6 MB in the bundle; order 5 has 1.6 MB and 6.4 instead of 7.2 % wrong phones
 
 
 @dataclass(frozen=True, kw_only=True)

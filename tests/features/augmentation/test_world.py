@@ -114,6 +114,14 @@ def test_a_telephone_neither_delays_nor_lengthens(codec, rate):
         assert 10 * np.log10(np.mean(samples[middle] ** 2) / noise_power) > 25
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("rate", [8000, 16000, 44100, 96000])
+def test_a_telephone_takes_any_number_of_samples(codec, rate):
+    """At 96 kHz, five have no sample of the line."""
+    for size in range(1, 20):
+        assert through_telephone(np.full(size, 1000, np.float32), rate, codec).shape == (size,)
+
+
 def test_the_mu_law_is_that_of_g_711():
     """The 256 values of G.711: (2 m + 33) 2^e - 33 in 14 bits, four times that in 16."""
     values = {

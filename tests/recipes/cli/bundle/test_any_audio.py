@@ -74,7 +74,7 @@ def test_a_bundle_trained_for_telephones_takes_their_audio_by_itself(small_syste
     expected = recognizer.with_audio(upsample=True).transcribe(narrow, 8000)
     assert recognizer.transcribe(narrow, 8000).words == expected.words
     assert final_words(recognizer.stream(8000), narrow, 999)
-    with pytest.raises(ConfigError, match="sample rate 7999 Hz; expected at least 16000 Hz"):
+    with pytest.raises(ConfigError, match="sample rate 7999 Hz; expected at least 8000 Hz"):
         recognizer.transcribe(narrow, 7999)
 
 

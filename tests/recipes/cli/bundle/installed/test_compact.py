@@ -115,6 +115,8 @@ def test_streams_are_those_of_xz(tmp_path):
     for size in (len(content) - 1, len(content) + 1):
         with pytest.raises(FormatError, match=f"packed: not {size} bytes, unpacked; expected as many"):
             decompress(part, size)
+    with pytest.raises(FormatError, match=r"packed: 1000000000000 bytes in .*; expected at most 1000 times"):
+        decompress(part, 10**12)
     (tmp_path / "packed").write_bytes(compress(content)[:-30])
     with pytest.raises(FormatError, match="packed: not 40000 bytes"):
         decompress(part_of(tmp_path / "packed"), len(content))
@@ -135,6 +137,8 @@ def test_streams_are_those_of_xz(tmp_path):
             lambda members: {name: content for name, content in members.items() if name != "dictionary.xz"},
             "small.argo: no member dictionary.xz; expected one",
         ),
+        (lambda members: members | {"search.mapped.xz": b""}, "search.mapped.xz: not in bundle.json; expected it"),
+        (lambda members: members | {"graph.dg": b""}, "small.argo:graph.dg: not in bundle.json; expected it there"),
         (lambda members: members | {"other.xz": b""}, "small.argo: member 'other.xz'; expected bundle.json"),
         (lambda members: {name: members[name] for name in members if name != "bundle.json"}, "no bundle.json"),
     ],
