@@ -75,11 +75,14 @@ class Speechocean:
         return sorted({line.split()[-1] for line in read_lines(self.test / "utt2spk")})
 
     def children(self) -> set[str]:
-        """Return the speakers below 18 years.  Raises FormatError for an age that is no number."""
+        """Return the speakers below 18 years.  Raises FormatError for an age that is missing or no number."""
         ages = self.table("spk2age")
         for speaker, age in ages.items():
             if not age.isdecimal():
                 raise FormatError(f"{self.root}: spk2age: {age!r} of {speaker}; expected a number of years")
+        for speaker in self.table("utt2spk").values():
+            if speaker not in ages:
+                raise FormatError(f"{self.root}: spk2age: no age of {speaker}; expected one for each speaker")
         return {speaker for speaker, age in ages.items() if int(age) < ADULT}
 
     def write_kaldi(self, out: Path) -> None:

@@ -63,6 +63,7 @@ def test_dictionaries_are_joined_without_stress_and_in_upper_case(tmp_path):
         ("text", "a b\na c\n", r"text:2: 'a' is repeated; expected lines `key value`, each key once"),
         ("text", "a\n", r"text:1: 'a' has no value; expected lines"),
         ("text", "\n", r"text:1: '' has no value; expected lines"),
+        ("spk2age", "0002 9\n", r"spk2age: no age of 0001; expected one for each speaker"),
         ("spk2age", "0001 young\n", r"spk2age: 'young' of 0001; expected a number of years"),
     ],
 )
