@@ -40,7 +40,8 @@ def read_names(text: str | None) -> list[str] | None:
     """
     if text is None:
         return None
-    if os.path.isfile(text):  # noqa: PTH113; Path.is_file raises OSError for more names than fit into a file name
+    # Path.is_file raises OSError for more names than fit into the name of a file.
+    if os.path.isfile(text):  # noqa: PTH113
         return [name for line in read_lines(text) if not line.startswith("#") for name in line.split()]
     return [name for name in text.split(",") if name]
 

@@ -37,7 +37,7 @@ class Speechocean:
         """Return the corpus in a directory.  Raises FormatError if there is none."""
         if (root / "train" / "wav.scp").is_file():
             test = root / "test"
-            return cls(root, root / "train", test if (test / "wav.scp").is_file() else None)
+            return cls(root, root / "train", test if test.is_dir() else None)
         root.stat()
         if not (root / "wav.scp").is_file():
             raise FormatError(f"{root}: neither train/wav.scp nor wav.scp; expected the corpus or its train half")

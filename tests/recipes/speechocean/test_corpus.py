@@ -74,6 +74,14 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path, table, content, fault):
         corpus.children() if table == "spk2age" else corpus.write_kaldi(tmp_path / "kaldi")
 
 
+def test_an_incomplete_test_half_is_not_replaced_by_the_list_of_speakers(tmp_path):
+    write_half(tmp_path / "train")
+    write_half(tmp_path / "test", "0002")
+    (tmp_path / "test" / "wav.scp").unlink()
+    with pytest.raises(FileNotFoundError, match=r"test/wav\.scp"):
+        Speechocean.find(tmp_path).write_kaldi(tmp_path / "kaldi")
+
+
 def test_another_directory_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"neither train/wav\.scp nor wav\.scp; expected the corpus"):
         Speechocean.find(tmp_path)
