@@ -102,7 +102,8 @@ class Recipe:
             Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
                   lists | file_settings(options.text, dictionary.g2p, options.alignments)),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
-                  self.features, ("lists",), file_settings(*sorted(CONFIG.glob("*.hcopy")))),
+                  self.features, ("lists",),
+                  {"tuning_minutes": TUNING_MINUTES} | file_settings(*sorted(CONFIG.glob("*.hcopy")))),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
                   silences | file_settings(options.alignments)) if options.alignments else
             Stage("flatstart", "Gaussian models of phones, from nothing, and their alignment", self.flatstart,

@@ -4,10 +4,10 @@ The division depends on the names alone, not on their order or a seed, so that i
 """
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from readers.common.text import read_lines
 from readers.corpora.corpus import Utterance
@@ -40,7 +40,8 @@ def read_names(text: str | None) -> list[str] | None:
     """
     if text is None:
         return None
-    if Path(text).is_file():
+    # Path.is_file raises OSError for more names than fit into the name of a file.
+    if os.path.isfile(text):  # noqa: PTH113
         return [name for line in read_lines(text) if not line.startswith("#") for name in line.split()]
     return [name for name in text.split(",") if name]
 

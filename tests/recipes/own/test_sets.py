@@ -67,6 +67,8 @@ def test_given_speakers(tmp_path):
     assert {u.speaker for u in only_test.test} == {"s3"}
     assert len({u.speaker for u in only_test.dev} - {"s3"}) == 1
     assert read_names(None) is None
+    names = [f"{number:04}" for number in range(125)]  # longer than a file name can be
+    assert read_names(",".join(names)) == names
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_dictionaries_are_joined_without_stress_and_in_upper_case(tmp_path):
         ("text", "a b\na c\n", r"text:2: 'a' is repeated; expected lines `key value`, each key once"),
         ("text", "a\n", r"text:1: 'a' has no value; expected lines"),
         ("text", "\n", r"text:1: '' has no value; expected lines"),
+        ("spk2age", "0002 9\n", r"spk2age: no age of 0001; expected one for each speaker"),
         ("spk2age", "0001 young\n", r"spk2age: 'young' of 0001; expected a number of years"),
     ],
 )
@@ -71,6 +72,14 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path, table, content, fault):
     (corpus.train / table).write_text(content)
     with pytest.raises(FormatError, match=fault):
         corpus.children() if table == "spk2age" else corpus.write_kaldi(tmp_path / "kaldi")
+
+
+def test_an_incomplete_test_half_is_not_replaced_by_the_list_of_speakers(tmp_path):
+    write_half(tmp_path / "train")
+    write_half(tmp_path / "test", "0002")
+    (tmp_path / "test" / "wav.scp").unlink()
+    with pytest.raises(FileNotFoundError, match=r"test/wav\.scp"):
+        Speechocean.find(tmp_path).write_kaldi(tmp_path / "kaldi")
 
 
 def test_another_directory_is_refused(tmp_path):
