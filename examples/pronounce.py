@@ -1,6 +1,6 @@
 """Score how well a text is pronounced, phone by phone, with a bundle that has a map of pronunciation scores:
 
-python examples/pronounce.py en.argo speech.wav we call it bear
+python examples/pronounce.py en.argo speech.wav it is only for you
 """
 
 import sys

@@ -72,6 +72,11 @@ class CompareCommandOptions(IvectorCompareOptions):
 
     picture: Path | None = option(None, "drawing of the misses over the false alarms", metavar="PNG")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_other = self.picture not in (self.output, self.report_path)
+        self.require("picture", is_other, f"is {self.picture}, which has the results; expected another file")
+
 
 def run_compare(options: CompareCommandOptions, console: Console) -> int:
     from features.ivectors.comparison.job import ALL, compare_ivectors

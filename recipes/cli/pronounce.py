@@ -1,15 +1,16 @@
 """Score how well known words are pronounced: each phone from 0 to 2, each word and the sentence from 0 to 10.
 
 worked example:
-  argonaut pronounce en.argo speech.wav --text "we call it bear"
+  argonaut pronounce en.argo speech.wav --text "it is only for you"
 prints
-  8.1 we call it bear
-    we 9.4: W 1.9, IY 1.9
-    call 8.8: K 1.9, AO 1.6, L 1.7
-    it 9.5: IH 1.8, T 1.9
-    bear 6.9: B 1.9, EH>EY 1.1, R 1.4
-The score of a phone is near 2 if it is right, 1 with a heavy accent and 0 if it is wrong or missing.  EH>EY is an EH
-that was probably said as EY; `>-` is a phone that was probably left out.
+  8.1 it is only for you
+    it 10.0: IH 2.0, T 2.0
+    is 9.9: IH 2.0, Z 1.7
+    only 7.0: OW>AH 1.1, N 1.5, L>T 1.2, IY>UW 1.2
+    for 10.0: F 2.0, AO 2.0, R 1.9
+    you 10.0: Y 2.0, UW 1.9
+The score of a phone is near 2 if it is right, 1 with a heavy accent and 0 if it is wrong or missing.  L>T is an L that
+was probably said as T; `>-` is a phone that was probably left out.
   argonaut pronounce en.argo recordings/ --transcripts text --format csv -o scores
 writes a table for each recording of a folder, with the times of its words and phones; `text` has lines NAME WORDS.
 Other formats are json and textgrid, for Praat.  --picture draws one recording.
@@ -25,8 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.recognizer.jobs.pronunciation.options import PronounceOptions, TrainPronunciationOptions
+from readers.common.files import require_writable
 from readers.config.options import like, option
-from readers.errors import ConfigError
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
@@ -67,12 +68,26 @@ def run(options: CommandOptions, console: Console) -> int:
 def _score(options: CommandOptions, console: Console) -> int:
     from decoder.recognizer.jobs.pronunciation.job import pronounce
 
+    _check_picture(options)
     with console.progress("files") as progress:
         result = pronounce(options, take=Printer(options), progress=progress)
     show_losses(result.report, None, console.verbose)
     if result.num_files > 1 or options.output is not None:
         console.tell(result.report.summary())
     return result.report.exit_status
+
+
+def _check_picture(options: CommandOptions) -> None:
+    """Raise OptionFault for pictures of several recordings, and OSError for a picture in place of an input."""
+    from decoder.recognizer.jobs.recordings import STANDARD_INPUT, find_recordings
+
+    if options.picture is None:
+        return
+    recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
+    paths = [recording.path for recording in recordings]
+    is_drawn = len(paths) == 1 and paths[0] != STANDARD_INPUT
+    options.require("picture", is_drawn, "is a drawing of one recording; expected one audio file, not standard input")
+    require_writable(options.picture, [options.bundle, options.transcripts, *paths])
 
 
 class Printer:
@@ -95,9 +110,8 @@ class Printer:
         if options.picture is not None:
             from recipes.pictures.pronunciation import draw_pronunciation
 
-            if self.count > 1:
-                raise ConfigError(f"{options.picture}: of one recording only; expected no more of them")
-            draw_pronunciation(file.pronunciation, file.recording.path, options.picture, options.reading.channel)
+            reading = options.reading
+            draw_pronunciation(file.pronunciation, file.recording.path, options.picture, reading.channel, reading.raw)
 
 
 def _train(options: CommandOptions, console: Console) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from decoder.recognizer.jobs.pronunciation.result import Pronunciation
 from readers.audio.audio_file import Channel, read_audio
+from readers.audio.raw import RawFormat
 from readers.results.expert_scores import MOST, MOST_OF_PHONES
 from recipes.pictures.alignment import Interval, draw_alignment
 
@@ -18,7 +19,11 @@ def colour_of(fraction: float) -> str:
 
 
 def draw_pronunciation(
-    pronunciation: Pronunciation, audio: str | Path, path: str | Path, channel: Channel = None
+    pronunciation: Pronunciation,
+    audio: str | Path,
+    path: str | Path,
+    channel: Channel = None,
+    raw: RawFormat | None = None,
 ) -> None:
     """Write a PNG: the spectrogram of a recording, words and phones coloured by their scores, and what was said.
 
@@ -31,8 +36,10 @@ def draw_pronunciation(
         PNG file.
     channel : int or "mix", optional
         Of a recording with several.
+    raw : RawFormat, optional
+        Of a recording without a header.
     """
-    samples, rate = read_audio(audio, channel, notes=[])
+    samples, rate = read_audio(audio, channel, raw, notes=[])
     words = pronunciation.words
     phones = pronunciation.phones
     tiers: dict[str, list[Interval]] = {

@@ -62,7 +62,8 @@ class IvectorCompareResult:
     Attributes
     ----------
     report : RunReport
-        The utterances whose i-vectors were read, and those that could not be, with the reasons.
+        The utterances whose i-vectors were read, and those, also of the training, that could not be, with
+        the reasons.
     curves : dict of str to DetectionCurve
         Of all pairs, under "all", and of the pairs within each class.
     num_targets, num_others : int
@@ -108,7 +109,7 @@ def compare_ivectors(options: IvectorCompareOptions) -> IvectorCompareResult:
         kind = "two speakers" if trials.is_target.any() else "one speaker"
         raise ConfigError(f"{options.trials or options.features}: no pair of {kind}; expected pairs of both kinds")
     if options.training is not None:
-        scorer = _plda_scorer(options, options.training, trials.sides)
+        scorer = _plda_scorer(options, options.training, trials.sides, report)
     else:
         scorer = _cosine_scorer(trials.sides)
     count = len(trials.is_target)
@@ -160,9 +161,15 @@ def _cosine_scorer(sides: list[Side]) -> Scorer:
     return lambda trials, pairs: np.einsum("nd,nd->n", means[trials.left[pairs]], means[trials.right[pairs]])
 
 
-def _plda_scorer(options: IvectorCompareOptions, vectors_list: Path, sides: list[Side]) -> Scorer:
-    """Train the model.  Raises ConfigError for too few speakers, and for vectors of another size."""
-    training_vectors = read_vectors(replace(options, features=vectors_list), RunReport("utterances"))
+def _plda_scorer(options: IvectorCompareOptions, vectors_list: Path, sides: list[Side], report: RunReport) -> Scorer:
+    """Train the model; utterances without an i-vector go to the report.
+
+    Raises ConfigError for too few speakers, and for vectors of another size.
+    """
+    training_report = RunReport("utterances")
+    training_vectors = read_vectors(replace(options, features=vectors_list), training_report)
+    for name, _, reason in training_report.lost:
+        report.fail(name, reason)
     vectors = [np.array(list(of_speaker.values())) for of_speaker in training_vectors.values()]
     if len(vectors) < 2 or max(map(len, vectors)) < 2:
         raise ConfigError(f"{vectors_list}: {len(vectors)} speakers; expected two at least, with several utterances")

@@ -79,6 +79,8 @@ def test_a_model_of_other_speakers_scores_with_likelihood_ratios(corpus, capsys)
     ("more", "message"),
     [
         (("--dim", 3), "--dim is given without --training"),
+        (("--picture", "scores"), "--picture is scores, which has the results; expected another file"),
+        (("--picture", "scores.report"), "--picture is scores.report, which has the results; expected another file"),
         (("--halves", "--trials", "trials"), "--halves is given with --trials; expected one of them"),
         (("--trials", "one"), "one: no pair of two speakers; expected pairs of both kinds"),
         (("--classes", "one"), "one:1: 's0-0 s0-1 target'; expected `name speaker`, each name once"),
@@ -96,3 +98,10 @@ def test_a_vector_that_cannot_be_read_is_left_out(corpus, capsys):
     assert compare() == 1
     assert len(scores()) == 23 * 22 // 2
     assert "s0-1" in Path("scores.report").read_text()
+
+
+def test_a_vector_of_the_training_that_cannot_be_read_is_reported(corpus, capsys):
+    Path("s9-1.ivec").unlink()
+    assert compare("--training", "train.scp") == 1
+    assert len(scores()) == 24 * 23 // 2
+    assert "s9-1" in Path("scores.report").read_text()

@@ -87,12 +87,15 @@ class PronunciationAssessor:
         Raises
         ------
         ConfigError, GraphError, ShapeError, OSError
-            As `ForcedAligner.align`.
+            As `ForcedAligner.align`; ConfigError also for silence in place of all words.
         """
         frames = self.aligner.align_frames(audio, text, rate)
         measures = measure(frames.log_posteriors, frames.phones, frames.period)
         scores = self.model(measures)
         said = self._said(measures, scores.phones)
+        if all(phone == MISSING for phone in said):
+            # The map was fitted to speech, and gives silence more than half of the best score.
+            raise ConfigError(f"{self.aligner.name}: silence in place of all words; expected speech")
         words: list[list[ScoredPhone]] = [[] for _ in frames.words]
         spoken = [phone for phone in frames.phones if phone.word != SILENCE]
         for phone, (start, end), score, instead in zip(spoken, measures.times, scores.phones, said, strict=True):

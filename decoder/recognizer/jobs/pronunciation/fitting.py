@@ -24,6 +24,7 @@ SENTENCE_RIDGE = Ridge(cosines=200, width=0.1, penalty=0.3, linear=0.3)
 INNER_FOLDS = 5
 LEAST_SPEAKERS, LEAST_PHONES = 4, 200
 DRAWS = 1000  # of the bootstrap
+ROUNDING = 1e-12  # of sums of squares, as a fraction
 KINDS = (PHONES, WORDS, SENTENCE)
 
 
@@ -45,7 +46,7 @@ class JudgedUtterance:
 
 
 class Agreement(NamedTuple):
-    """Pearson's correlation of scores with those of experts.
+    """Pearson's correlation of scores with those of experts; NaN where either are all the same.
 
     Attributes
     ----------
@@ -97,9 +98,9 @@ def fit_pronunciation(
     Raises
     ------
     ConfigError
-        For fewer than 4 speakers or 200 phones with scores.
+        For fewer than 200 phones with scores, or such phones of fewer than 4 speakers.
     """
-    _check_size(utterances)
+    _check_size(utterances, "pronunciation")
     folds = speaker_folds([utterance.speaker for utterance in utterances], INNER_FOLDS, seed)
     of_phones = np.repeat(np.arange(len(utterances)), [len(entry.measures.rows) for entry in utterances])
     of_words = np.repeat(np.arange(len(utterances)), [len(entry.scores.words) for entry in utterances])
@@ -147,14 +148,22 @@ def cross_validate(
     -------
     dict of str to Agreement
         Of phones, words and sentence.
+
+    Raises
+    ------
+    ConfigError
+        As `fit_pronunciation`, for what is left without a group.
     """
     folds = speaker_folds([utterance.speaker for utterance in utterances], num_folds, seed + 1)
     estimates: list[Scores | None] = [None] * len(utterances)
-    for fold in range(folds.max() + 1):
-        model = fit_pronunciation([utterances[i] for i in np.flatnonzero(folds != fold).tolist()], inventory, seed)
+    others = [[utterances[i] for i in np.flatnonzero(folds != fold).tolist()] for fold in range(folds.max() + 1)]
+    for fold, fitted in enumerate(others):
+        _check_size(fitted, f"fold {fold + 1} of {len(others)}, of the other speakers")
+    for fold, fitted in enumerate(others):
+        model = fit_pronunciation(fitted, inventory, seed)
         for i in np.flatnonzero(folds == fold).tolist():
             estimates[i] = model(utterances[i].measures)
-        progress(fold + 1, int(folds.max()) + 1, stage="folds")
+        progress(fold + 1, len(others), stage="folds")
     return agreement(utterances, [scores for scores in estimates if scores is not None], seed)
 
 
@@ -188,10 +197,12 @@ def agreement(
             moments[speaker] += _moments(truth, scores, baseline)
         correlation, base = _correlations(moments.sum(axis=0))
         drawn, drawn_base = _correlations(counts @ moments)
-        low, high = np.quantile(drawn, (0.025, 0.975))
+        is_defined = np.isfinite(drawn) & np.isfinite(drawn_base)
+        is_better = (drawn > drawn_base)[is_defined]
+        low, high = np.quantile(drawn[is_defined], (0.025, 0.975)) if is_defined.any() else (np.nan, np.nan)
         figures[kind] = Agreement(
             *(float(correlation), float(low), float(high), float(base)),
-            *(float((drawn > drawn_base).mean()), int(moments[:, 0].sum())),
+            *(float(is_better.mean() if is_defined.any() else np.nan), int(moments[:, 0].sum())),
         )
     return figures
 
@@ -203,12 +214,13 @@ def speaker_folds(speakers: Sequence[str], num_folds: int, seed: int) -> np.ndar
     return np.argsort(order)[index] % min(num_folds, len(names))
 
 
-def _check_size(utterances: Sequence[JudgedUtterance]) -> None:
-    speakers = len({utterance.speaker for utterance in utterances})
-    phones = int(sum(np.isfinite(entry.scores.phones).sum() for entry in utterances))
+def _check_size(utterances: Sequence[JudgedUtterance], where: str) -> None:
+    counts = [int(np.isfinite(entry.scores.phones).sum()) for entry in utterances]
+    speakers = len({entry.speaker for entry, count in zip(utterances, counts, strict=True) if count})
+    phones = sum(counts)
     if speakers < LEAST_SPEAKERS or phones < LEAST_PHONES:
         raise ConfigError(
-            f"pronunciation: {phones} phones with scores of {speakers} speakers; expected at least {LEAST_PHONES} of "
+            f"{where}: {phones} phones with scores of {speakers} speakers; expected at least {LEAST_PHONES} of "
             f"{LEAST_SPEAKERS}"
         )
 
@@ -221,6 +233,8 @@ def _with_estimates(
     estimates = np.empty(len(targets))
     for fold in range(folds.max() + 1):
         fitted = is_scored & (folds != fold)
+        if not fitted.any():  # the only speakers with scores are in this fold
+            fitted = is_scored
         left_out = folds == fold
         estimates[left_out] = ScoreMap.fit(features[fitted], targets[fitted], ridge, seed)(features[left_out])
     return ScoreMap.fit(features[is_scored], targets[is_scored], ridge, seed), estimates
@@ -259,7 +273,13 @@ def _correlations(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moments, -1, 0
     )
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN without any variance
-        spread = truth_2 - truth**2 / count
-        first = (with_scores - truth * scores / count) / np.sqrt(spread * (scores_2 - scores**2 / count))
-        second = (with_baseline - truth * baseline / count) / np.sqrt(spread * (baseline_2 - baseline**2 / count))
+        spread = _spread(count, truth, truth_2)
+        first = (with_scores - truth * scores / count) / np.sqrt(spread * _spread(count, scores, scores_2))
+        second = (with_baseline - truth * baseline / count) / np.sqrt(spread * _spread(count, baseline, baseline_2))
     return first, second
+
+
+def _spread(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return the sums of squared distances from the mean; NaN where they are no more than a rounding error."""
+    spread = squares - total**2 / count
+    return np.where(spread > ROUNDING * squares, spread, np.nan)

@@ -78,12 +78,12 @@ def pronounce(
 
     Examples
     --------
-    ``pronounce(PronounceOptions(bundle="en.argo", audio=["a.wav"], text="we call it bear"), take=print)``
+    ``pronounce(PronounceOptions(bundle="en.argo", audio=["a.wav"], text="it is only for you"), take=print)``
     """
     recordings, unread = find_recordings(options.audio, options.reading.raw is not None)
     if options.output is not None:
-        by_name(recordings)
-        require_writable(options.output / "scores")
+        for name in by_name(recordings):
+            require_writable(_scores_file(options, name), [options.transcripts, options.bundle])
     texts = _texts(options, recordings)
     report = RunReport("files")
     for path in unread:
@@ -104,7 +104,7 @@ def pronounce(
                 if isinstance(result, Exception):
                     raise result
                 if options.output is not None:
-                    file = options.output / f"{recording.name}.{EXTENSIONS[options.format]}"
+                    file = _scores_file(options, recording.name)
                     file.parent.mkdir(parents=True, exist_ok=True)
                     result.save(file, recording.path)
                     paths.append(file)
@@ -118,6 +118,11 @@ def pronounce(
                 report.done()
             progress(number, len(recordings))
     return PronounceResult(report, len(recordings), tuple(paths))
+
+
+def _scores_file(options: PronounceOptions, name: str) -> Path:
+    assert options.output is not None
+    return options.output / f"{name}.{EXTENSIONS[options.format]}"
 
 
 def _texts(options: PronounceOptions, recordings: Sequence[RecordingFile]) -> Mapping[str, str]:

@@ -83,7 +83,7 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     ``train_pronunciation(TrainPronunciationOptions(bundle="en.argo", audio=["wav/"], scores="scores.json",
     output="scored.argo", folds=6)).cross_validated["phones"].correlation``
     """
-    require_writable(options.output, [options.scores, *([options.test] if options.test else ())])
+    require_writable(options.output, [options.scores, options.test, options.speakers])
     recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     audio = by_name(recordings)
     speakers = _speakers(options.speakers, audio)
@@ -115,6 +115,9 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
                     utterances.append(utterance)
                     report.done()
                 progress(number, len(names), stage=stage)
+            if not utterances:
+                file, _, reason = report.lost[-1]
+                raise ConfigError(f"{path}: none of {len(names)} recordings can be aligned; the last: {file}: {reason}")
             return utterances
 
         utterances = judged(options.scores, "align")
@@ -122,16 +125,24 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
         about = dict(model.about)
         if options.folds:
             cross_validated = cross_validate(utterances, inventory, options.folds, progress=progress)
-            about["cross_validated"] = {kind: figures._asdict() for kind, figures in cross_validated.items()}
+            about["cross_validated"] = _figures(cross_validated)
         if options.test is not None:
             test_set = judged(options.test, "test")
             tested = agreement(test_set, [model(utterance.measures) for utterance in test_set])
-            about["tested"] = {kind: figures._asdict() for kind, figures in tested.items()}
+            about["tested"] = _figures(tested)
     content = replace(model, about=about).as_bytes()
     bundle = add_member(Bundle.open(options.bundle), PRONUNCIATION, content, options.output)
     return TrainPronunciationResult(
         report, bundle, cross_validated, tested, model.about["utterances"], model.about["speakers"]
     )
+
+
+def _figures(agreements: Mapping[str, Agreement]) -> dict[str, dict[str, float | None]]:
+    """Return the figures for a file; JSON has no NaN."""
+    return {
+        kind: {name: value if np.isfinite(value) else None for name, value in figures._asdict().items()}
+        for kind, figures in agreements.items()
+    }
 
 
 def _judged(aligner: ForcedAligner, audio: str, scores: SentenceScores, speaker: str) -> JudgedUtterance:

@@ -5,11 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decoder.recognizer.jobs.pronunciation.fitting import agreement, cross_validate, fit_pronunciation, speaker_folds
+from decoder.recognizer.jobs.pronunciation.fitting import (
+    _with_estimates,
+    agreement,
+    cross_validate,
+    fit_pronunciation,
+    speaker_folds,
+)
 from decoder.recognizer.jobs.pronunciation.model import PronunciationModel, Scores
 from decoder.recognizer.jobs.pronunciation.score_map import Ridge, ScoreMap
+from decoder.recognizer.jobs.pronunciation.training_job import _figures
 from readers.errors import ConfigError, ModelError
-from readers.tables.tensor_file import load_tensors, save_tensors
+from readers.tables.tensor_file import load_tensors, save_tensors, tensor_bytes
 from tests.decoder.recognition.pronunciation.judged import PHONES, corpus
 
 
@@ -121,6 +128,46 @@ def test_too_few_speakers_or_phones_are_refused():
         fit_pronunciation(corpus(0, 4, 1), PHONES)
 
 
+def test_speakers_count_by_their_scored_phones():
+    judged = corpus(0, 6, 40)
+    few = [entry if entry.speaker in {"speaker0", "speaker1"} else _without_phones(entry) for entry in judged]
+    with pytest.raises(ConfigError, match="640 phones with scores of 2 speakers; expected at least 200 of 4"):
+        fit_pronunciation(few, PHONES)
+    with pytest.raises(ConfigError, match=r"fold 1 of 2, of the other speakers: .* scores of 3 speakers"):
+        cross_validate(judged, PHONES, 2)
+
+
+def test_estimates_are_numbers_even_if_one_fold_has_all_scores():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20, 2))
+    folds = np.repeat([0, 1], 10)
+    targets = np.where(folds == 0, features[:, 0], np.nan)
+    _, estimates = _with_estimates(features, targets, folds, Ridge(cosines=0, linear=1.0), 0)
+    assert np.isfinite(estimates).all()
+
+
+def test_agreement_without_any_variance_is_not_a_number(judged, model):
+    same = [replace(entry, scores=Scores(np.full(8, 1.9), np.full(4, 9.7), 9.7)) for entry in judged]
+    for figures in agreement(same, [model(entry.measures) for entry in judged]).values():
+        assert np.isnan(figures[:5]).all()
+
+
+def test_the_interval_is_of_the_samples_that_have_variance(judged):
+    """A sample of one speaker alone, whose scores are the same, has no correlation."""
+    pair = [entry for entry in judged if entry.speaker in {"speaker0", "speaker5"}]
+    constant = [
+        replace(entry, scores=entry.scores._replace(sentence=9.7)) if entry.speaker == "speaker0" else entry
+        for entry in pair
+    ]
+    figures = agreement(constant, [entry.scores for entry in pair])["sentence"]
+    assert np.isfinite(figures[:5]).all()
+    assert figures.low <= figures.correlation <= figures.high
+
+
+def _without_phones(entry):
+    return replace(entry, scores=entry.scores._replace(phones=np.full(8, np.nan)))
+
+
 def test_a_model_is_read_as_it_was_written(judged, model, tmp_path):
     path = tmp_path / "pronunciation.safetensors"
     path.write_bytes(model.as_bytes())
@@ -161,3 +208,12 @@ def test_a_model_of_other_phones_is_refused(model):
         model.check(["a", "b", "d", "sil"], "en.argo")
     with pytest.raises(ModelError, match="for 4 phones in another order"):
         model.check(PHONES[::-1], "en.argo")
+
+
+def test_figures_in_a_file_are_numbers_or_null(judged, model):
+    """JSON has no NaN."""
+    one = agreement(judged[:1], [model(judged[0].measures)])
+    about = {"tested": _figures(one)}
+    content = tensor_bytes({}, about)
+    assert b'"correlation":null' in content.replace(b" ", b"").replace(b"\\", b"")
+    assert about["tested"]["phones"]["correlation"] == one["phones"].correlation

@@ -9,12 +9,13 @@ import pytest
 import argonaut
 from decoder.recognizer import Bundle
 from decoder.recognizer.jobs.pronunciation import PronunciationAssessor
-from readers.audio.audio_file import write_wav
+from readers.audio.audio_file import read_audio, write_wav
 from readers.config.options import OptionFault
 from readers.errors import ConfigError
 from readers.results.textgrid import read_textgrid
 from recipes.pictures import alignment
 from recipes.pictures.pronunciation import colour_of, draw_pronunciation
+from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, WORDS, speak
 
 MISTAKES = {"AB": "CB", "BA": "BC"}  # a is said as c
@@ -139,6 +140,43 @@ def test_a_picture_is_coloured_by_the_scores(judged, trained, monkeypatch, tmp_p
     assert green > red
 
 
+@pytest.mark.slow
+def test_silence_has_no_scores(judged, trained):
+    assessor = PronunciationAssessor.load(judged / "scored.argo")
+    with pytest.raises(ConfigError, match=r"scored\.argo: silence in place of all words; expected speech"):
+        assessor.assess(silence(2 * RATE), "AB C", RATE)
+
+
+@pytest.mark.slow
+def test_a_picture_of_raw_samples(user, judged, trained, packed):
+    samples, _ = read_audio(packed / "speech.wav")
+    user.write("speech.raw", samples.astype("<i2").tobytes())
+    outcome = user.run(
+        "pronounce", judged / "scored.argo", "speech.raw", "--rate", RATE, "--text", "AB C", "--picture", "a.png"
+    )
+    assert outcome.status == 0
+    assert (user.root / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("audio", [["speech.wav", "other.wav"], ["-"]])
+def test_a_picture_is_of_one_file(user, packed, audio):
+    for name in ("speech.wav", "other.wav"):
+        user.write(name, (packed / "speech.wav").read_bytes())
+    outcome = user.run("pronounce", packed / "digits.argo", *audio, "--text", "AB C", "--picture", "a.png")
+    assert "--picture is a drawing of one recording; expected one audio file, not standard input" in outcome.fault
+
+
+def test_inputs_are_not_overwritten(user, packed):
+    speech = (packed / "speech.wav").read_bytes()
+    user.write("speech.wav", speech)
+    user.write("speech.txt", "speech AB C\n")
+    outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--text", "AB", "--picture", "speech.wav")
+    assert "speech.wav: is an input and would be overwritten" in outcome.fault
+    assert (user.root / "speech.wav").read_bytes() == speech
+    outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--transcripts", "speech.txt", "-o", ".")
+    assert "speech.txt: is an input and would be overwritten" in outcome.fault
+
+
 def test_colours_go_from_red_through_yellow_to_green():
     assert [colour_of(fraction) for fraction in (-1, 0, 0.5, 1, 2)] == [
         "#d75041", "#d75041", "#f6cd61", "#79b86e", "#79b86e"
@@ -178,6 +216,11 @@ def test_scores_must_be_those_of_the_recordings_and_of_enough_speakers(judged, p
         train(few)
     few.write_text('{"utterance": "other", "accuracy": 1, "words": [{"text": "AB", "accuracy": 1}]}')
     with pytest.raises(argonaut.ArgonautError, match="scores of other; expected those of the audio files, such as bad"):
+        train(few)
+    few.write_text('{"utterance": "bad", "accuracy": 1, "words": [{"text": "XY", "accuracy": 1}]}')
+    with pytest.raises(
+        ConfigError, match=r"few.jsonl: none of 1 recordings can be aligned; the last: .*bad\.wav: .*XY"
+    ):
         train(few)
     (tmp_path / "utt2spk").write_text("s00 anna\ns01\n")
     with pytest.raises(argonaut.ArgonautError, match="utt2spk:2: 's01'; expected an utterance and its speaker"):
