@@ -22,8 +22,8 @@ from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.speechocean.corpus import Speechocean, write_joined_dictionary
 from recipes.stage_settings import file_settings
-from recipes.stages import Stage
-from recipes.steps import calibrate, call
+from recipes.stages import Stage, call
+from recipes.steps import calibrate
 
 LOWEST_RATE = 8000  # Hz, of the telephones among the copies
 G2P_ORDER = 4  # 0.6 MB in the bundle; order 5 has 1.6 MB and 6.4 instead of 7.2 % wrong phones
