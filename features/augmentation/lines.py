@@ -3,7 +3,6 @@
 import io
 
 import numpy as np
-import soundfile
 
 from readers.audio.resampling import resample
 from readers.common.arrays import Float32Array
@@ -50,6 +49,8 @@ def band_limited(samples: Float32Array, rate: int) -> Float32Array:
 
 def coded(samples: Float32Array, codec: str) -> Float32Array:
     """Return samples (N,), on the scale of 16-bit integers, at 8 kHz, after a codec."""
+    import soundfile
+
     file = io.BytesIO()
     soundfile.write(file, np.clip(samples / FULL_SCALE, -1, 1 - 1 / FULL_SCALE), LINE_RATE, CODECS[codec], format="WAV")
     file.seek(0)

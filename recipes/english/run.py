@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from decoder.g2p import G2PTrainOptions, TrainingDictionary, train_g2p
+from decoder import g2p
 from readers.common.files import write_json
 from readers.config.options import like, option
 from recipes import job
@@ -78,8 +78,10 @@ class Recipe(own.Recipe):
         return {"world": self.world, "babble": source}
 
     def train_g2p(self) -> int:
-        dictionary = TrainingDictionary(dict=self.source / "joined.dict")
-        train_g2p(G2PTrainOptions(dictionary=dictionary, order=G2P_ORDER, output=self.g2p, threads=self.workers))
+        dictionary = g2p.TrainingDictionary(dict=self.source / "joined.dict")
+        g2p.train_g2p(
+            g2p.G2PTrainOptions(dictionary=dictionary, order=G2P_ORDER, output=self.g2p, threads=self.workers)
+        )
         return 0
 
     def pack(self) -> int:
