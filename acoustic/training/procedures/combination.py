@@ -338,6 +338,6 @@ def _running_statistics(network: Network) -> set[str]:
         operand.name
         for node in network.nodes.values()
         if node.keeps_statistics
-        for operand in node.operands
-        if operand.is_stored and not operand.needs_gradient
+        for k, operand in enumerate(node.operands)
+        if operand.is_stored and node.gradient_reads(k) is None  # a scale that is not learned is no statistic
     }

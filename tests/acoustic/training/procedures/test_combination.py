@@ -191,8 +191,9 @@ def test_running_statistics_are_those_of_the_minibatches():
     np.testing.assert_allclose(average(models)["mean"].value, averaged)
 
 
-def test_normalised_layers_are_combined_by_what_they_will_say():
-    """Statistics of hidden layers change with the weights below."""
+@pytest.mark.parametrize("learned", [("scale", "bias"), ()])
+def test_normalised_layers_are_combined_by_what_they_will_say(learned):
+    """Statistics of hidden layers change with the weights below; scale and bias stay what they are."""
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, (2, 600))
     labels = np.eye(2)[((x**2).sum(axis=0) < 0.6).astype(int)].T
@@ -204,9 +205,7 @@ def test_normalised_layers_are_combined_by_what_they_will_say():
         network.labels.append(network.add("Input", "labels", rows=2).name)
         network.add("Parameter", "W", rows=16, cols=2, init="gaussian", initValueScale=5)
         for name, value in (("scale", 1), ("bias", 0), ("mean", 3), ("invStd", 1)):
-            network.add(
-                "Parameter", name, rows=16, init="fixedValue", value=value, needGradient=name in ("scale", "bias")
-            )
+            network.add("Parameter", name, rows=16, init="fixedValue", value=value, needGradient=name in learned)
         network.add("Times", "Wx", "W", "x")
         network.add("BatchNormalization", "n", "Wx", "scale", "bias", "mean", "invStd")
         network.add("Parameter", "V", rows=2, cols=16, init="gaussian", initValueScale=3)
@@ -221,6 +220,8 @@ def test_normalised_layers_are_combined_by_what_they_will_say():
     assert engine.value("c").item() / 600 == pytest.approx(found.objective, abs=1e-6)
     hidden = found.network["W"].value @ x
     np.testing.assert_allclose(found.network["mean"].value, hidden.mean(axis=1, keepdims=True), atol=1e-10)
+    if not learned:
+        np.testing.assert_array_equal(found.network["scale"].value, 1)
 
 
 def test_faults_are_named():
