@@ -12,6 +12,7 @@ from recipes.tuning import Grid
 FRAMES_PER_HOUR = 360_000
 REFERENCE_HOURS = 0.66  # of AN4's training set
 MINIBATCH = 512  # frames
+FIRST_UNITS = 768  # at most, of a layer of the first network, which only aligns; 1152 take an hour for 3 of speech
 SUBSAMPLING = 3  # frames of an output of a network by lattice-free MMI
 WARPED_COPIES = 5  # of the training set, with the plain one; see recipes.an4.prepare.WARPS
 SPEEDS = ("0.9", "1.1")  # of further copies, for the final network
@@ -37,11 +38,11 @@ class Sizes:
         """Least number of frames of a tied state."""
         return round(100 * self.scale**0.2, -1)
 
-    @property
-    def hidden(self) -> str:
-        """The hidden layers, as in layerSizes."""
+    def hidden(self, first: bool) -> str:
+        """Return the hidden layers, as in layerSizes.  first: of the network for realignment."""
         size = 128 * round(6 * self.scale ** (1 / 3))
-        return f"{min(max(size, 256), 2048)}*{4 + (self.scale > 8) + (self.scale > 80)}"
+        most = FIRST_UNITS if first else 2048
+        return f"{min(max(size, 256), most)}*{4 + (self.scale > 8) + (self.scale > 80)}"
 
     @property
     def epochs(self) -> int:
@@ -57,7 +58,8 @@ class Sizes:
         last = max(round(epochs / 8), 1)
         before = round(epochs * 3 / 16)
         return [
-            f"Hidden={self.hidden}", f"Epochs={epochs}", f"Dropout=0.2*{epochs - before - last}:0.1*{before}:0*{last}",
+            f"Hidden={self.hidden(first)}", f"Epochs={epochs}",
+            f"Dropout=0.2*{epochs - before - last}:0.1*{before}:0*{last}",
             f"EpochFrames={max(self.frames // MINIBATCH, 1) * MINIBATCH}",
         ]  # fmt: skip
 

@@ -150,5 +150,6 @@ def test_sizes_grow_with_the_data():
     assert an4.arguments(first=True)[1:3] == ["Epochs=8", "Dropout=0.2*5:0.1*2:0*1"]
     assert (an4.threshold, an4.min_frames) == (400, 100)
     wsj = Sizes(15 * 360_000)
-    assert (wsj.hidden, wsj.threshold, wsj.min_frames, wsj.epochs) == ("2048*5", 750, 190, 8)
+    assert (wsj.hidden(first=False), wsj.threshold, wsj.min_frames, wsj.epochs) == ("2048*5", 750, 190, 8)
+    assert wsj.hidden(first=True) == "768*5"
     assert Sizes(10).arguments(first=True)[0] == "Hidden=256*4"
