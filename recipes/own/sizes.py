@@ -105,14 +105,9 @@ class TdnnfSizes:
         return round(100 * self.scale**0.2, -1)
 
     @property
-    def layers(self) -> int:
-        """Layers, 6 or 9."""
-        return 6
-
-    @property
     def units(self) -> int:
         """Units of a layer."""
-        return min(max(64 * round(8 * self.scale**0.25), 256), 1024)
+        return min(max(64 * round(7 * self.scale**0.25), 256), 1024)
 
     @property
     def bottleneck(self) -> int:
@@ -122,16 +117,14 @@ class TdnnfSizes:
     @property
     def epochs(self) -> int:
         """Epochs, of as many frames as one copy of the training set has."""
-        return min(max(round(20 / self.scale**0.5), 8), 60)
+        return min(max(round(50 / self.scale**0.5), 16), 80)
 
     def arguments(self) -> list[str]:
         """Return the settings of config/lfmmi.cntk."""
         last = max(round(self.epochs / 10), 1)
         before = round(self.epochs * 3 / 20)
-        context = self.layers - 1  # columns that the layers but the first see on each side
         return [
-            f"Layers={self.layers}", f"ChunkContext={context}:{context}", f"Units={self.units}",
-            f"Bottleneck={self.bottleneck}", f"FinalEpochs={self.epochs}",
+            f"Units={self.units}", f"Bottleneck={self.bottleneck}", f"FinalEpochs={self.epochs}",
             f"FinalDropout=0.3*{self.epochs - before - last}:0.15*{before}:0*{last}",
             f"EpochColumns={max(self.frames // SUBSAMPLING, 1)}",
         ]  # fmt: skip

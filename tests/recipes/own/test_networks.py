@@ -61,8 +61,7 @@ def test_a_graph_carries_the_search_options_of_the_network_by_lattice_free_mmi()
 
 def test_sizes_of_the_network_by_lattice_free_mmi():
     assert TdnnfSizes(702_709).arguments() == [
-        *("Layers=6", "ChunkContext=5:5", "Units=512", "Bottleneck=96", "FinalEpochs=20"),
-        *("FinalDropout=0.3*15:0.15*3:0*2", "EpochColumns=234236"),
+        *("Units=448", "Bottleneck=96", "FinalEpochs=50", "FinalDropout=0.3*37:0.15*8:0*5", "EpochColumns=234236"),
     ]
 
 
@@ -81,7 +80,7 @@ def test_sizes_grow_with_the_data_and_epochs_fall(hours):
     large = TdnnfSizes(round(2 * (hours + 0.01) * HOUR))
     assert 256 <= small.units <= large.units <= 1024
     assert 64 <= small.bottleneck <= large.bottleneck <= 192
-    assert 60 >= small.epochs >= large.epochs >= 8
+    assert 80 >= small.epochs >= large.epochs >= 16
     assert small.threshold <= large.threshold
-    schedule = small.arguments()[5].partition("=")[2]
+    schedule = small.arguments()[3].partition("=")[2]
     assert sum(int(part.partition("*")[2]) for part in schedule.split(":")) == small.epochs
