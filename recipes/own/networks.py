@@ -27,6 +27,7 @@ class Network:
     layout: of its bundle; given_layout: of that with a given language model.
     tuned_on: the list with which its search options are chosen.
     configs: files of its training, of which later ones replace settings of earlier ones.
+    trained: the model that the training writes.
     """
 
     window: int
@@ -39,6 +40,7 @@ class Network:
         self.recipe = recipe
         self.home = recipe.out / folder
         self.model = self.home / "model" / name
+        self.trained = self.model
 
     @property
     def grid(self) -> Grid:
@@ -128,6 +130,7 @@ class LatticeFree(Network):
 
     def __init__(self, recipe: "Recipe"):
         super().__init__(recipe, "final", "own.tdnnf")
+        self.trained = self.model.parent / "epochs" / self.model.name
         self.chain = self.home / "chain"
 
     @property

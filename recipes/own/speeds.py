@@ -38,9 +38,9 @@ def _hours(recipe: "Recipe") -> Iterator[tuple[str, float]]:
     yield "flatstart", hours
     yield "align", hours
     yield "copies", hours * len(SPEEDS)
-    yield "train-first", _trained_hours(recipe.first.model, 1)
+    yield "train-first", _trained_hours(recipe.first.trained, 1)
     final = recipe.final
-    yield "train", _trained_hours(final.model, SUBSAMPLING if final.layout.startswith("own-lfmmi") else 1)
+    yield "train", _trained_hours(final.trained, SUBSAMPLING if final.layout.startswith("own-lfmmi") else 1)
     yield "decode", _listed_hours(recipe.out / "lists" / "test.scp")
 
 

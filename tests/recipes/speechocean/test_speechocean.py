@@ -92,7 +92,7 @@ def test_the_language_model_knows_neither_development_nor_test_set(finished):
 
 @needs_proc
 @pytest.mark.parametrize(
-    ("stage", "begun"), [("chain", "exp/final/phones/senones.list"), ("train", "exp/final/model/own.tdnnf.2")]
+    ("stage", "begun"), [("chain", "exp/final/phones/senones.list"), ("train", "exp/final/model/epochs/own.tdnnf.2")]
 )
 def test_a_run_that_was_killed_goes_on_with_the_same_bits(finished, tmp_path, monkeypatch, stage, begun):
     root, _ = finished
