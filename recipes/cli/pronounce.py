@@ -1,4 +1,4 @@
-"""Score how well known words are pronounced: each phone from 0 to 2, each word and the sentence from 0 to 10.
+"""Score the pronunciation of known words: each phone from 0 to 2, each word and the sentence from 0 to 10.
 
 worked example:
   argonaut pronounce en.argo speech.wav --text "it is only for you"

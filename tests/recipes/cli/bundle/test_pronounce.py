@@ -185,7 +185,7 @@ def test_colours_go_from_red_through_yellow_to_green():
 
 def test_a_bundle_without_a_map_is_refused(user, packed):
     outcome = user.run("pronounce", packed / "digits.argo", packed / "speech.wav", "--text", "AB C")
-    assert "no map of pronunciation scores; expected one, which argonaut pronounce fits" in outcome.fault
+    assert "no map of pronunciation scores; expected one, which `argonaut pronounce --train` fits" in outcome.fault
 
 
 @pytest.mark.parametrize(
