@@ -71,6 +71,7 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert trained.cross_validated["phones"].correlation > 0.9
     assert trained.cross_validated["words"].correlation > 0.9
     assert trained.cross_validated["sentence"].correlation > 0.8
+    assert trained.shared_speakers == tuple(f"speaker{number}" for number in range(NUM_SPEAKERS))
     assert trained.tested["phones"].correlation > trained.cross_validated["phones"].correlation
     bundle = Bundle.open(judged / "scored.argo")
     assert bundle.parts.keys() - Bundle.open(packed / "digits.argo").parts.keys() == {"pronunciation.safetensors"}
@@ -92,6 +93,18 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert [phone[:3] for phone in good.phones] == [
         phone[:3] for phone in aligned.phones if phone.confidence is not None
     ]
+
+
+@pytest.mark.slow
+def test_a_test_on_speakers_of_the_training_is_noted(user, judged, packed):
+    lines = (judged / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    user.write("train.jsonl", "\n".join(lines[:-NUM_SENTENCES]))
+    user.write("test.jsonl", "\n".join(lines[-NUM_SENTENCES - 1 :]))
+    command = ("pronounce", packed / "digits.argo", judged, "--train", "train.jsonl", "--output", "scored.argo")
+    note = "note: --test has 1 speakers of --train, such as speaker3; its figures are too good"
+    assert note in user.run(*command, "--test", "test.jsonl").out
+    user.write("test.jsonl", "\n".join(lines[-NUM_SENTENCES:]))
+    assert not any(line.startswith("note:") for line in user.run(*command, "--test", "test.jsonl").out)
 
 
 @pytest.mark.slow
