@@ -130,9 +130,7 @@ def _train(options: CommandOptions, console: Console) -> int:
         for kind, agreement in figures.items():
             print(f"{title}: {kind}: correlation {agreement}")
     if shared := result.shared_speakers:
-        print(
-            f"note: --test has {len(shared)} speakers of --train, such as {shared[0]}; its figures are too good"
-        )
+        print(f"note: --test has {len(shared)} speakers of --train, such as {shared[0]}; its figures are too good")
     print(
         f"{result.bundle.path}: {result.bundle.size / 1e6:.1f} MB, scores of {result.num_utterances} utterances of "
         f"{result.num_speakers} speakers"

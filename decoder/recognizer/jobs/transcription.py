@@ -94,7 +94,8 @@ def transcribe(
     ``transcribe(TranscribeOptions(bundle="en.argo", audio=["talks/"], format="srt", output="subtitles")).paths``
     """
     options.require("stream", not options.stream, "is given; expected a job of live audio")
-    delivery = Delivery[Transcript](options, FORMATS[options.format])
+    inputs = (options.bundle, options.grammar, options.hotwords.hotwords, options.hotwords.g2p)
+    delivery = Delivery[Transcript](options, FORMATS[options.format], inputs)
     recordings = delivery.recordings
     _check_names(options, recordings)
     counter = _Counter(len(recordings), progress)

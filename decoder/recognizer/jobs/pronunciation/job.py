@@ -78,7 +78,8 @@ def pronounce(
     --------
     ``pronounce(PronounceOptions(bundle="en.argo", audio=["a.wav"], text="it is only for you"), take=print)``
     """
-    delivery = Delivery[Pronunciation](options, EXTENSIONS[options.format])
+    inputs = (options.bundle, options.transcripts)
+    delivery = Delivery[Pronunciation](options, EXTENSIONS[options.format], inputs)
     recordings = delivery.recordings
     texts = _texts(options, recordings)
     with using_cores(options.threads or available_cores()):

@@ -188,6 +188,8 @@ def test_inputs_are_not_overwritten(user, packed):
     assert (user.root / "speech.wav").read_bytes() == speech
     outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--transcripts", "speech.txt", "-o", ".")
     assert "speech.txt: is an input and would be overwritten" in outcome.fault
+    outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--text", "AB", "-o", ".")
+    assert "speech.txt: may be the transcript of speech.wav and would be overwritten; expected an" in outcome.fault
 
 
 def test_colours_go_from_red_through_yellow_to_green():
