@@ -25,10 +25,10 @@ from decoder.storage.first_opening import FirstOpening, cache_directory
 from decoder.storage.installed import SUFFIX as SUFFIX
 from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
-from decoder.storage.unpacked import directory_of_process, hold, remove_unused
+from decoder.storage.unpacked import hold, remove_unused
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import write_content
-from readers.common.temporary import temporary_directory
+from readers.common.temporary import directory_of_process, temporary_directory
 from readers.errors import FormatError
 
 DESCRIPTION = "bundle.json"

@@ -278,7 +278,7 @@ def test_text_needs_neither_a_lattice_nor_a_temporary_file(here, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("decoder.search.decoder.word_lattice", unwanted)
-    monkeypatch.setattr("tempfile.TemporaryDirectory", unwanted)
+    monkeypatch.setattr("tempfile.gettempdir", unwanted)
     assert here.run(*RUN, "speech.wav").out == ["AB C"]
     for form in ("text", "srt", "vtt", "textgrid", "mlf"):
         assert here.run(*RUN, "speech.wav", "--format", form, "-o", "out").status == 0
