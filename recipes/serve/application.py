@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from recipes.serve.responses import error_response
+from recipes.serve.requests import error_response
 from recipes.serve.security import AccessPolicy, Gate
 from recipes.serve.service import Service
 from recipes.serve.transcriptions import transcribe
