@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.recognizer import Recognizer
 from readers.common.temporary import scratch_directory
 from readers.errors import ArgonautError
@@ -37,10 +38,15 @@ class Service:
     limits : Limits
     cores : int
         Number of threads for streams, and of threads for files.
+    assessor : PronunciationAssessor, optional
+        Made in the same way; None if the bundle has no map of pronunciation scores.
     """
 
-    def __init__(self, recognizer: Recognizer, limits: Limits, cores: int):
+    def __init__(
+        self, recognizer: Recognizer, limits: Limits, cores: int, assessor: PronunciationAssessor | None = None
+    ):
         self.recognizer = recognizer
+        self.assessor = assessor
         self.limits = limits
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
