@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from acoustic.descriptions.opening import NetworkSource, open_network
@@ -25,6 +24,7 @@ from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
 from acoustic.training.trainer import Trainer, best_epoch, watched_nodes
 from readers.common.report import Log, Progress, RunReport, silent
+from readers.common.temporary import scratch_directory
 from readers.errors import ModelError
 from readers.minibatches.base import reader_report
 
@@ -162,7 +162,7 @@ def train(
             stack.enter_context(files.reserved())
             directory = f"{model_path}.parallel"
         else:
-            directory = stack.enter_context(TemporaryDirectory()) if parallel is not None else ""
+            directory = str(stack.enter_context(scratch_directory())) if parallel is not None else ""
         start = _start_epoch(files, options)
         begun_with = fingerprint(network)
         if files is not None and start is not None:

@@ -5,9 +5,7 @@ a short header, so numpy reads and writes it directly, through a temporary file.
 """
 
 import struct
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from kaldifst import StdVectorFst
 
+from readers.common.temporary import scratch_directory
 from readers.errors import GraphError
 
 EPSILON = 0  # OpenFst's epsilon label
@@ -89,8 +88,8 @@ def to_openfst(arrays: ArcArrays) -> "StdVectorFst":
         *(_MAGIC, len(_FST_TYPE), _FST_TYPE, len(_ARC_TYPE), _ARC_TYPE, _VERSION, 0, _EXPANDED),
         *(arrays.start, arrays.num_states, arrays.num_arcs),
     )
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "acceptor.fst"
+    with scratch_directory() as directory:
+        path = directory / "acceptor.fst"
         path.write_bytes(b"".join((header, states.tobytes(), arcs.tobytes())))
         return kaldifst.StdVectorFst(kaldifst.StdConstFst.read(str(path)))
 
@@ -102,8 +101,8 @@ def from_openfst(fst: "StdVectorFst", transducer: bool = False) -> ArcArrays:
     """
     import kaldifst
 
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "acceptor.fst"
+    with scratch_directory() as directory:
+        path = directory / "acceptor.fst"
         kaldifst.StdConstFst(fst).write(str(path))
         raw = path.read_bytes()
     *_, version, flags, _properties, start, num_states, num_arcs = _HEADER.unpack_from(raw)

@@ -12,7 +12,7 @@ import hashlib
 import stat
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -25,10 +25,10 @@ from decoder.storage.first_opening import FirstOpening, cache_directory
 from decoder.storage.installed import SUFFIX as SUFFIX
 from decoder.storage.installed import find_model, model_fault
 from decoder.storage.mapped_file import ALIGNMENT, BLOCK, block_checksums
-from decoder.storage.unpacked import directory_of_process, hold, remove_unused
+from decoder.storage.unpacked import hold, remove_unused
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import write_content
-from readers.common.temporary import temporary_directory
+from readers.common.temporary import directory_of_process, temporary_directory
 from readers.errors import FormatError
 
 DESCRIPTION = "bundle.json"
@@ -94,15 +94,13 @@ class Bundle:
         path = find_model(path)
         if not is_bundle(path) and (fault := model_fault(path)):
             raise FormatError(fault)
-        parts = _directory_parts(path) if path.is_dir() else _zip_parts(path)
-        if any(name.endswith(PACKED) for name in parts):
+        parts = _parts(path)
+        if _is_compact(parts):
             return replace(_open_compact(path, parts, bool(verify)), path=path, is_compact=True)
         return cls._of_parts(path, parts, verify)
 
     @classmethod
     def _of_parts(cls, path: Path, parts: dict[str, FilePart], verify: bool | None) -> Self:
-        if DESCRIPTION not in parts:
-            raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
         part = parts.pop(DESCRIPTION)
         description, sizes = _described(part)
         for name in sizes.keys() - parts.keys():
@@ -135,10 +133,18 @@ class Bundle:
         return self.path.stat().st_size if self.is_compact else sum(part.size for part in self.parts.values())
 
 
+def read_description(path: Path) -> tuple[BundleDescription, int]:
+    """Return the description of a bundle, and its size as of `Bundle.size`; a compact one is not unpacked.
+
+    Raises FormatError and OSError as `Bundle.open`, but not for damaged members.
+    """
+    parts = _parts(path)
+    description, sizes = _described(parts[DESCRIPTION], required=())
+    return description, path.stat().st_size if _is_compact(parts) else sum(size for size, _ in sizes.values())
+
+
 def _open_compact(path: Path, parts: dict[str, FilePart], verify: bool) -> Bundle:
     """Open a compact bundle; it is unpacked when it is first opened, or with `verify`."""
-    if DESCRIPTION not in parts:
-        raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
     directory = None
     try:
         directory = cache_directory() / "bundles" / _name_of_copy(parts[DESCRIPTION])
@@ -274,6 +280,18 @@ def _listed(members: Any, where: str, required: tuple[str, ...]) -> dict[str, tu
 
 def _is_crc(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**32
+
+
+def _parts(path: Path) -> dict[str, FilePart]:
+    """Return the members of a directory or zip file.  Raises FormatError for what is no bundle."""
+    parts = _directory_parts(path) if path.is_dir() else _zip_parts(path)
+    if DESCRIPTION not in parts:
+        raise FormatError(f"{path}: no {DESCRIPTION}; expected a bundle, which argonaut pack makes")
+    return parts
+
+
+def _is_compact(parts: Iterable[str]) -> bool:
+    return any(name.endswith(PACKED) for name in parts)
 
 
 def _directory_parts(path: Path) -> dict[str, FilePart]:

@@ -5,13 +5,10 @@ A process holds a shared lock (flock) on each that it has opened, as long as it 
 none is removed.
 """
 
-import atexit
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -58,15 +55,3 @@ def _remove_if_unused(directory: Path, oldest: float) -> None:
                 directory.rename(temporary / directory.name)
     finally:
         os.close(descriptor)
-
-
-def directory_of_process() -> Path:
-    """Return a new empty directory that is removed when this process ends, not when a fork of it does."""
-    directory = Path(tempfile.mkdtemp(prefix="argonaut-"))
-    atexit.register(_remove_own, directory, os.getpid())
-    return directory
-
-
-def _remove_own(directory: Path, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(directory, ignore_errors=True)

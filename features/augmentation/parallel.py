@@ -12,7 +12,7 @@ from typing import Any
 
 from features.augmentation.copies import CopyMaker, load
 from features.augmentation.settings import Augmentation, Copy, Recording
-from readers.audio.audio_file import write_flac
+from readers.audio.audio_file import read_audio, write_flac
 from readers.audio.header import read_audio_header
 from readers.common.arrays import Float32Array
 from readers.common.faults import os_reason
@@ -70,7 +70,7 @@ def augment_recordings(
     """Write augmented copies of recordings.
 
     The files are DIRECTORY/audio/PREFIXNAME.flac, with 16 bits.  If the directory has copies of an earlier run with the
-    same recordings and settings, these are kept, so that an interrupted run continues; others are replaced.
+    same recordings and settings, whole ones are kept, so that an interrupted run continues; others are replaced.
 
     Parameters
     ----------
@@ -166,27 +166,37 @@ def _copies_of(recording: Recording, plan: list[Copy], maker: CopyMaker, directo
     """Make the missing copies of one recording.  Only a failure to write raises an error."""
     outcome = Outcome()
     files = {copy: _file(directory, copy, recording) for copy in plan}
+    lengths = {copy: _length(path) for copy, path in files.items()}
     try:
-        samples, length, rate = _opened(recording, needed=not all(path.exists() for path in files.values()))
+        samples, length, rate = _opened(recording, needed=None in lengths.values())
     except (ArgonautError, OSError) as fault:
         outcome.losses = [(copy.prefix + recording.name, _reason(fault)) for copy in plan]
         return outcome
     for copy, path in files.items():
         name = copy.prefix + recording.name
-        augmented = None
-        try:
-            if samples is None or path.exists():
-                new_length = read_audio_header(path).num_samples
-            else:
+        new_length = lengths[copy]
+        if new_length is None:
+            assert samples is not None
+            try:
                 augmented = maker.make(copy, recording, samples, rate)
-                new_length = len(augmented)
-        except (ArgonautError, OSError) as fault:
-            outcome.losses.append((name, _reason(fault)))
-            continue
-        if augmented is not None:
+            except (ArgonautError, OSError) as fault:
+                outcome.losses.append((name, _reason(fault)))
+                continue
             write_flac(path, augmented, rate)
+            new_length = len(augmented)
         outcome.made.append(Made(recording, copy, name, path, rate, (length, new_length)))
     return outcome
+
+
+def _length(path: Path) -> int | None:
+    """Return the number of samples of a copy; None for one that is missing, or does not end as its header says."""
+    notes: list[str] = []
+    try:
+        length = read_audio_header(path).num_samples
+        read_audio(path, first=length - 1, notes=notes)
+    except (ArgonautError, OSError):
+        return None
+    return None if notes else length
 
 
 def _opened(recording: Recording, needed: bool) -> tuple[Float32Array | None, int, int]:

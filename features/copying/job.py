@@ -127,11 +127,12 @@ def hcopy(
     pairs = options.pairs
     mean_path = options.speech_mean
     report_path = options.report or default_report_path([mean_path] if mean_path else (target for _, target in pairs))
-    require_writable(report_path)
+    inputs = [options.config, options.script]
+    require_writable(report_path, inputs)
     if mean_path:
-        require_writable(mean_path, [audio_part(source).path for source, _ in pairs])
+        require_writable(mean_path, [options.script, *(audio_part(source).path for source, _ in pairs)])
     if options.scp:
-        require_writable(options.scp)
+        require_writable(options.scp, inputs)
         _refuse_equal_names(options, pairs)
     used = runner or own_runner(None, len(pairs), log)
     try:

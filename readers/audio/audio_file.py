@@ -7,7 +7,6 @@ import contextlib
 import io
 import os
 import shutil
-import tempfile
 import warnings
 import wave
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from readers.audio.sound import Sound, part_stop
 from readers.audio.sphere import sphere_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
 from readers.common.files import atomic_write
+from readers.common.temporary import scratch_directory
 from readers.errors import AudioWarning, ConfigError, FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
@@ -100,8 +100,8 @@ def _as_file(audio: AudioSource) -> Iterator[tuple[str, str]]:
     source = audio if hasattr(audio, "read") else io.BytesIO(audio)
     if not isinstance(source.read(0), bytes):
         raise ConfigError(f"{where}: open as text; expected a file that is open in binary mode")
-    with tempfile.TemporaryDirectory(prefix="argonaut-audio-") as directory:
-        copy = os.path.join(directory, "audio")  # noqa: PTH118
+    with scratch_directory() as directory:
+        copy = os.fspath(directory / "audio")
         with Path(copy).open("wb") as file:
             shutil.copyfileobj(source, file)
         try:

@@ -5,12 +5,12 @@ encoding given by the user.  Files may have any format of `read_audio`; audio of
 temporary file first.
 """
 
+import contextlib
 import os
 import shutil
 import stat
 import struct
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -23,6 +23,7 @@ from readers.audio.data_size import NO_LENGTH, UNKNOWN_LENGTH, skipped_bytes, to
 from readers.audio.raw import PCM_16, RawFormat
 from readers.audio.sound import Sound
 from readers.common.audio_format import HEAD_SIZE, audio_format
+from readers.common.temporary import scratch_directory
 from readers.errors import ConfigError, FormatError
 
 EXTENSIBLE = 0xFFFE  # format tag of WAV; the tag itself follows in an extension
@@ -167,11 +168,11 @@ def _from_pipe(file: BinaryIO, where: str, block: int, raw: RawFormat | None) ->
 
 def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channels:
     """Open audio that libsndfile cannot read from a pipe: a temporary file is read when the pipe has ended."""
-    directory = tempfile.TemporaryDirectory(prefix="argonaut-audio-")
-    path = os.path.join(directory.name, "audio")  # noqa: PTH118
+    stack = contextlib.ExitStack()
+    path = os.fspath(stack.enter_context(scratch_directory()) / "audio")
 
     def blocks(found: Iterator[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.float32]]:
-        with directory:
+        with stack:
             try:
                 yield from found
             except FormatError as fault:
@@ -185,7 +186,7 @@ def _from_copy(pipe: BinaryIO, where: str, block: int, begin: bytes) -> _Channel
         if NO_LENGTH in audio.notes:  # usual in a pipe
             audio.notes.remove(NO_LENGTH)
     except BaseException as fault:
-        directory.cleanup()
+        stack.close()
         if isinstance(fault, FormatError):
             raise FormatError(str(fault).replace(path, where)) from fault
         raise

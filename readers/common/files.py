@@ -217,11 +217,7 @@ def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -
         If `path` is a directory, is an input, or cannot be written.
     """
     path = Path(path)
-    real_path = os.path.realpath(path)
-    if path.is_file() and any(source and os.path.realpath(source) == real_path for source in read):
-        raise FileExistsError(
-            errno.EEXIST, "is an input and would be overwritten; expected another path", os.fspath(path)
-        )
+    refuse_inputs([path], read)
     directory = _refuse_misplaced(path)
     if _is_special(path):
         if not os.access(path, os.W_OK):
@@ -232,6 +228,17 @@ def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -
             f"cannot be written: directory {directory} is not writable; expected another path",
             os.fspath(path),
         )
+
+
+def refuse_inputs(paths: Iterable[Path], read: Iterable[str | Path | None]) -> None:
+    """Raise FileExistsError if one of the files that a command will write is one that it reads."""
+    existing = [path for path in paths if path.is_file()]
+    inputs = {os.path.realpath(source) for source in read if source} if existing else set()
+    for path in existing:
+        if os.path.realpath(path) in inputs:
+            raise FileExistsError(
+                errno.EEXIST, "is an input and would be overwritten; expected another path", os.fspath(path)
+            )
 
 
 def _refuse_misplaced(path: Path) -> Path:

@@ -1,9 +1,10 @@
-"""Temporary files beside the files that they will replace, and the removal of those that a killed run left behind.
+"""Temporary files, mostly beside those that they will replace, and the removal of those that a killed run left behind.
 
 A temporary file or directory is locked (flock) while its writer lives.  A process that writes into a directory for the
 first time removes those there that nobody holds.  Where the system or the file system has no locks, none is removed.
 """
 
+import atexit
 import contextlib
 import os
 import re
@@ -11,6 +12,7 @@ import secrets
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -87,6 +89,29 @@ def temporary_directory(place: Path) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def scratch_directory() -> contextlib.AbstractContextManager[Path]:
+    """Make a directory as `temporary_directory` does, among the temporary files of the system."""
+    return temporary_directory(_scratch_place())
+
+
+def directory_of_process() -> Path:
+    """Return a new empty directory that is removed when this process ends, not when a fork of it does."""
+    place = _scratch_place()
+    _clean(place.parent)
+    directory, _ = _create_directory(place)  # locked until the process ends
+    atexit.register(_remove_own, directory, os.getpid())
+    return directory
+
+
+def _scratch_place() -> Path:
+    return Path(tempfile.gettempdir()) / "argonaut"
+
+
+def _remove_own(directory: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _create_directory(place: Path) -> tuple[Path, int | None]:

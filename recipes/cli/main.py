@@ -36,7 +36,7 @@ COMMANDS = {
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
     "calibrate": "fit the confidences of a bundle to audio with known words, or measure them",
     "transcribe": "recognise audio files with a bundle, and print or write the words",
-    "pronounce": "score how well known words are pronounced: phones, words and sentences",
+    "pronounce": "score the pronunciation of known words: phones, words and sentences",
     "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
     "models": "list the installed bundles, which are found by name, with what each is made of",
     "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",

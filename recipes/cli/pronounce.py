@@ -1,4 +1,4 @@
-"""Score how well known words are pronounced: each phone from 0 to 2, each word and the sentence from 0 to 10.
+"""Score the pronunciation of known words: each phone from 0 to 2, each word and the sentence from 0 to 10.
 
 worked example:
   argonaut pronounce en.argo speech.wav --text "it is only for you"
@@ -129,6 +129,8 @@ def _train(options: CommandOptions, console: Console) -> int:
     for title, figures in (("speakers left out", result.cross_validated), (f"{options.test}", result.tested)):
         for kind, agreement in figures.items():
             print(f"{title}: {kind}: correlation {agreement}")
+    if shared := result.shared_speakers:
+        print(f"note: --test has {len(shared)} speakers of --train, such as {shared[0]}; its figures are too good")
     print(
         f"{result.bundle.path}: {result.bundle.size / 1e6:.1f} MB, scores of {result.num_utterances} utterances of "
         f"{result.num_speakers} speakers"

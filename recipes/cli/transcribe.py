@@ -22,11 +22,10 @@ Exit status: 0 if every file was recognised, 1 if some were not or all are unfin
 """
 
 import signal
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.recognizer.jobs.options import TranscribeOptions
+from readers.common.temporary import scratch_directory
 from recipes.cli.command import Command, Console
 from recipes.cli.console import SIGNAL_BASE, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay
@@ -66,8 +65,8 @@ class Printer:
             return
         lines = transcript_lines(form, file.recording, file.transcript, self.options.nbest)
         if lines is None:
-            with tempfile.TemporaryDirectory() as directory:
-                path = Path(directory) / f"transcript.{FORMATS[form]}"
+            with scratch_directory() as directory:
+                path = directory / f"transcript.{FORMATS[form]}"
                 file.transcript.save(path, file.recording.name)
                 text = path.read_text(encoding="utf-8")
         else:

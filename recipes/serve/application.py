@@ -11,7 +11,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from recipes.serve.responses import error_response
+from recipes.serve.pronunciations import pronounce
+from recipes.serve.requests import error_response
 from recipes.serve.security import AccessPolicy, Gate
 from recipes.serve.service import Service
 from recipes.serve.transcriptions import transcribe
@@ -38,6 +39,9 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
 
     async def transcriptions(request: Request) -> Response:
         return await transcribe(service, request)
+
+    async def pronunciations(request: Request) -> Response:
+        return await pronounce(service, request)
 
     async def models(request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [_model(service)]})
@@ -71,6 +75,7 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
         Route("/", page),
         *(WebSocketRoute(path, speak) for path in SPOKEN),
         Route("/v1/audio/transcriptions", transcriptions, methods=["POST"]),
+        Route("/v1/audio/pronunciations", pronunciations, methods=["POST"]),
         Route("/v1/audio/progress/{id}", progress),
         Route("/openapi.json", description),
         Route("/v1/models", models),
@@ -83,18 +88,19 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
 
 
 def _model(service: Service) -> dict[str, object]:
-    """Return the model in OpenAI's form, with sample rate, language and words, which are not part of it."""
+    """Return the model in OpenAI's form, with what is not part of it from sample_rate on."""
     words = service.words
-    examples = words[:: max(1, len(words) // MOST_EXAMPLES)][:MOST_EXAMPLES]
-    about = {"id": service.name, "object": "model", "created": int(service.metrics.started), "owned_by": OWNER}
-    return (
-        about
-        | {"sample_rate": service.rate, "language": service.language}
-        | {
-            "num_words": len(words),
-            "examples": examples,
-        }
-    )
+    return {
+        "id": service.name,
+        "object": "model",
+        "created": int(service.metrics.started),
+        "owned_by": OWNER,
+        "sample_rate": service.rate,
+        "language": service.language,
+        "num_words": len(words),
+        "examples": words[:: max(1, len(words) // MOST_EXAMPLES)][:MOST_EXAMPLES],
+        "pronunciation": service.assessor is not None,
+    }
 
 
 async def _refuse(request: Request, fault: Exception) -> Response:

@@ -2,15 +2,14 @@
 
 import json
 import math
-import tempfile
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from decoder.grammars.slots import slot_objects
 from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
+from readers.common.temporary import scratch_directory
 from readers.results.timed_words import Word, cues, sentence_object, word_objects
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
@@ -97,8 +96,8 @@ def written(form: str, transcript: Transcript, name: str) -> str:
     """Return what `argonaut transcribe --format FORM` writes for a recording of this name."""
     if form == "text":
         return f"{transcript.text}\n"
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / f"transcript.{EXTENSIONS[form]}"
+    with scratch_directory() as directory:
+        path = directory / f"transcript.{EXTENSIONS[form]}"
         transcript.save(path, name)
         return path.read_text(encoding="utf-8")
 

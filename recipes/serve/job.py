@@ -77,6 +77,10 @@ def serve(options: ServeOptions, *, log: Log = silent) -> ServeResult:
 
 def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from decoder import Recognizer
+    from decoder.recognizer.bundle import PRONUNCIATION
+    from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
+    from decoder.recognizer.recording import AudioOptions
+    from readers.audio.audio_file import MIX
     from readers.common.jobs.stop_signals import interrupts_noted
     from recipes.serve.application import make_application
     from recipes.serve.running import address, is_loopback, make_server, open_sockets
@@ -91,12 +95,15 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     names = [*access.allow_host, *([options.host] if options.host else [])]
     origins = frozenset(origin.lower().rstrip("/") for origin in access.allow_origin)
     policy = AccessPolicy(frozenset(name.lower() for name in names), origins, token)
-    recognizer = Recognizer.load(options.bundle).with_audio(upsample=options.upsample)
+    recognizer = Recognizer.load(options.bundle)
+    audio = AudioOptions(MIX if recognizer.front_end.config.channel is None else None, options.upsample)
+    recognizer = recognizer.with_audio(channel=audio.channel, upsample=audio.upsample)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
-    if recognizer.front_end.config.channel is None:
-        recognizer = recognizer.with_audio(channel="mix")
-    service = Service(recognizer, limits, cores)
+    assessor = None
+    if recognizer.bundle is not None and PRONUNCIATION in recognizer.bundle.parts:
+        assessor = PronunciationAssessor.load(options.bundle, audio)
+    service = Service(recognizer, limits, cores, assessor)
     service.warm_up()
     with interrupts_noted() as should_stop:
         server = make_server(make_application(service, policy), service, should_stop, access.tls_cert, access.tls_key)

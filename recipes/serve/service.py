@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-import tempfile
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.recognizer import Recognizer
+from readers.common.temporary import scratch_directory
 from readers.errors import ArgonautError
 from recipes.serve.limits import BusyError, Limits
 from recipes.serve.metrics import Metrics
@@ -36,10 +38,15 @@ class Service:
     limits : Limits
     cores : int
         Number of threads for streams, and of threads for files.
+    assessor : PronunciationAssessor, optional
+        Made in the same way; None if the bundle has no map of pronunciation scores.
     """
 
-    def __init__(self, recognizer: Recognizer, limits: Limits, cores: int):
+    def __init__(
+        self, recognizer: Recognizer, limits: Limits, cores: int, assessor: PronunciationAssessor | None = None
+    ):
         self.recognizer = recognizer
+        self.assessor = assessor
         self.limits = limits
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
@@ -47,7 +54,7 @@ class Service:
         self._streams = ThreadPoolExecutor(cores, thread_name_prefix="stream")
         self._files = ThreadPoolExecutor(cores, thread_name_prefix="file")
         self._running: set[Future[Any]] = set()
-        self._directories: set[tempfile.TemporaryDirectory[str]] = set()
+        self._directories: set[Path] = set()
 
     @property
     def name(self) -> str:
@@ -125,18 +132,17 @@ class Service:
     @contextlib.contextmanager
     def directory(self) -> Iterator[Path]:
         """Make a directory for a file, which is removed after the body."""
-        directory = tempfile.TemporaryDirectory(prefix="argonaut-", ignore_cleanup_errors=True)
-        self._directories.add(directory)
-        try:
-            yield Path(directory.name)
-        finally:
-            directory.cleanup()
-            self._directories.discard(directory)
+        with scratch_directory() as directory:
+            self._directories.add(directory)
+            try:
+                yield directory
+            finally:
+                self._directories.discard(directory)
 
     def remove_files(self) -> None:
         """Remove the files that threads still read; called before the process ends without them."""
         for directory in tuple(self._directories):
-            directory.cleanup()
+            shutil.rmtree(directory, ignore_errors=True)
 
     def count_audio(self, usage: "Usage", seconds: float) -> None:
         """Count audio that was recognised."""

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import multiprocessing
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -13,6 +12,7 @@ from typing import NamedTuple, cast
 from readers.common.environment import available_cores, compilation, environment_variables
 from readers.common.jobs.processes import end_with_parent
 from readers.common.jobs.stop_signals import interrupts_held_back
+from readers.common.temporary import scratch_directory
 from readers.errors import ArgonautError
 from recipes.warmup import tasks
 from recipes.warmup.toy_system import make_toy_system
@@ -35,8 +35,7 @@ def warm_up(progress: Callable[..., None]) -> tuple[int, bool]:
     progress(done, total, kernels=...) is called after each step.  Raises ArgonautError if a step fails.
     """
     shares = SHARES if available_cores() > 1 else [[name for share in SHARES for name in share]]
-    with tempfile.TemporaryDirectory(prefix="argonaut-warmup-") as directory:
-        root = Path(directory)
+    with scratch_directory() as root:
         make_toy_system(root)
         if fault := run_step(*tasks.extraction(root)):
             raise ArgonautError(f"warmup: {fault}")

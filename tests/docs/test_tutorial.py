@@ -46,6 +46,7 @@ def run_notebook(notebook: nbformat.NotebookNode, directory: Path) -> nbformat.N
     )
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     environment |= {"PYTHONPATH": str(ROOT), "IPYTHONDIR": str(directory / "ipython")}
+    environment |= {"TMPDIR": str(directory)}  # a kernel that ends slowly is killed, and leaves its files
     client = NotebookClient(
         executed,
         km=manager,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.bundle import read_description
 from decoder.recognizer.description import BundleDescription
 from decoder.storage.installed import installed_models
 from readers.common.faults import one_line
@@ -68,7 +68,7 @@ def models() -> list[InstalledModel]:
 
 def _opened(name: str, path: Path) -> InstalledModel:
     try:
-        bundle = Bundle.open(path, verify=False)
+        description, size = read_description(path)
     except (ArgonautError, OSError) as fault:
         return InstalledModel(name, path, fault=one_line(fault))
-    return InstalledModel(name, path, bundle.size, bundle.description)
+    return InstalledModel(name, path, size, description)

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from decoder.recognizer.jobs.delivery import Delivery
 from decoder.recognizer.jobs.options import JOINED, NAMED, TranscribeOptions
-from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
+from decoder.recognizer.jobs.recordings import RecordingFile, by_name
 from decoder.recognizer.jobs.transcript_files import FORMATS, write_transcript
 from decoder.recognizer.recognizer import Recognizer
 from decoder.recognizer.transcript import Transcript
-from decoder.search.batch import in_order
 from readers.common.environment import available_cores, using_cores
-from readers.common.faults import one_line
-from readers.common.files import require_writable
-from readers.common.report import IRREGULAR, Log, Progress, RunReport, silent
-from readers.errors import ArgonautError
+from readers.common.report import Log, Progress, RunReport, silent
 
 
 @dataclass(frozen=True)
@@ -97,28 +94,33 @@ def transcribe(
     ``transcribe(TranscribeOptions(bundle="en.argo", audio=["talks/"], format="srt", output="subtitles")).paths``
     """
     options.require("stream", not options.stream, "is given; expected a job of live audio")
-    recordings, unread = find_recordings(options.audio, options.reading.raw is not None)
+    inputs = (options.bundle, options.grammar, options.hotwords.hotwords, options.hotwords.g2p)
+    delivery = Delivery[Transcript](options, FORMATS[options.format], inputs)
+    recordings = delivery.recordings
     _check_names(options, recordings)
-    if options.output is not None:
-        require_writable(options.output / "transcript")
     counter = _Counter(len(recordings), progress)
+    num_words = 0
+    seconds = 0.0
     with using_cores(options.threads or available_cores()):
         recognizer = open_recognizer(options, confidences, log)
-        delivery = _Delivery(options, recognizer, len(recordings), take)
-        for path in unread:
-            delivery.report.skip(path, f"{path}: {Path(path).suffix} cannot be read; convert it to WAV")
 
         def recognise(recording: RecordingFile) -> Transcript:
             transcript = recognizer.transcribe(recording.path, progress=partial(counter.heard, recording.path))
             counter.heard(recording.path, transcript.seconds, transcript.seconds)
             return transcript
 
-        for recording, transcript in in_order(recognise, recordings, options.threads):
-            delivery.add(recording, transcript)
+        def deliver(recording: RecordingFile, transcript: Transcript, file: Path | None) -> None:
+            if file is not None:
+                write_transcript(file, options.format, recording, transcript, options.nbest)
+            take(TranscribedFile(recording, transcript, len(recordings)))
+
+        for recording, transcript in delivery.results(recognise, deliver):
+            if transcript is not None:
+                num_words += len(transcript.spoken)
+                seconds += transcript.seconds
+                _count(delivery.report, recording, transcript, recognizer)
             counter.done()
-    return TranscribeResult(
-        delivery.report, len(recordings), delivery.num_words, delivery.seconds, tuple(delivery.paths)
-    )
+    return TranscribeResult(delivery.report, len(recordings), num_words, seconds, tuple(delivery.paths))
 
 
 def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = silent) -> Recognizer:
@@ -140,65 +142,23 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
 def _check_names(options: TranscribeOptions, recordings: Sequence[RecordingFile]) -> None:
     """Raise ConfigError if the results of the recordings cannot be told apart."""
     form = options.format
-    is_written = options.output is not None
-    fits = is_written or form in JOINED or len(recordings) == 1
+    fits = options.output is not None or form in JOINED or len(recordings) == 1
     wrong = f"is {form} for {len(recordings)} files without {{output}}; expected a directory"
     options.require("format", fits, wrong)
-    if is_written or form in NAMED:
+    if form in NAMED:
         by_name(recordings)
 
 
-class _Delivery:
-    """Writes and hands over transcripts, and counts them."""
-
-    def __init__(
-        self,
-        options: TranscribeOptions,
-        recognizer: Recognizer,
-        num_files: int,
-        take: Callable[[TranscribedFile], None],
-    ):
-        self.options = options
-        self.recognizer = recognizer
-        self.num_files = num_files
-        self.take = take
-        self.report = RunReport("files")
-        self.paths = list[Path]()
-        self.num_words = 0
-        self.seconds = 0.0
-
-    def add(self, recording: RecordingFile, transcript: Transcript | Exception) -> None:
-        """Deliver a transcript, or an error in its place, and count it."""
-        if not isinstance(transcript, Exception):
-            self.report.marked += [(recording.where, IRREGULAR, note) for note in transcript.notes]
-            try:
-                self._deliver(recording, transcript)
-            except BrokenPipeError:
-                raise
-            except (ArgonautError, OSError) as fault:
-                transcript = fault
-        if isinstance(transcript, Exception):
-            self.report.fail(recording.where, one_line(transcript))
-            return
-        self.num_words += len(transcript.spoken)
-        self.seconds += transcript.seconds
-        if transcript.reason:
-            self.report.mark(recording.where, "unfinished", transcript.reason)
-        elif transcript.accepted is False and self.recognizer.grammar is not None:
-            score = transcript.grammar_score
-            threshold = self.recognizer.grammar.options.threshold
-            reason = f"grammar score {score:.2f}; expected at least {threshold:g}"
-            self.report.mark(recording.where, "rejected", reason)
-        else:
-            self.report.done()
-
-    def _deliver(self, recording: RecordingFile, transcript: Transcript) -> None:
-        options = self.options
-        if options.output is not None:
-            file = options.output / f"{recording.name}.{FORMATS[options.format]}"
-            write_transcript(file, options.format, recording, transcript, options.nbest)
-            self.paths.append(file)
-        self.take(TranscribedFile(recording, transcript, self.num_files))
+def _count(report: RunReport, recording: RecordingFile, transcript: Transcript, recognizer: Recognizer) -> None:
+    """Enter a recording into the report."""
+    if transcript.reason:
+        report.mark(recording.where, "unfinished", transcript.reason)
+    elif transcript.accepted is False and recognizer.grammar is not None:
+        score = transcript.grammar_score
+        threshold = recognizer.grammar.options.threshold
+        report.mark(recording.where, "rejected", f"grammar score {score:.2f}; expected at least {threshold:g}")
+    else:
+        report.done()
 
 
 class _Counter:

@@ -3,16 +3,16 @@
 import { decode, needsBrowser, Player, Samples, wavFile } from "./audio.js";
 import { LatticeView } from "./lattice.js";
 import { Microphone } from "./microphone.js";
-import { describeModel, FORMATS, ServerError, setToken, token, transcribe } from "./server.js";
+import { describeModel, FORMATS, pronounce, ServerError, setToken, token, transcribe } from "./server.js";
 import { parseLattice } from "./slf.js";
 import { Timeline } from "./timeline.js";
-import { clockTime, showAlternatives, WordView } from "./words.js";
+import { clockTime, showAlternatives, showScores, WordView } from "./words.js";
 
 const ALTERNATIVES = 10;
 const LEAST_RATE = 16000; // Hz, of samples that the browser decodes
 const $ = (id) => document.getElementById(id);
 
-const recordings = []; // {name, file, samples, words, partial, state, alternatives, lattice, abort}
+const recordings = []; // {name, file, samples, words, partial, state, alternatives, lattice, scores, abort}
 let current = null;
 let queue = Promise.resolve(); // files are recognised one after the other
 let microphone = null;
@@ -72,6 +72,24 @@ async function recognise(recording) {
   }
   if (recording === current) show();
   showList();
+  if (recording.state === "done") await score(recording);
+}
+
+/** Score how a recording pronounces the sentence, if there is one. */
+async function score(recording) {
+  const sentence = $("sentence").value.trim();
+  if (!sentence || !recording.file) return;
+  try {
+    recording.scores = await pronounce(recording.file, sentence);
+    recording.error = "";
+    announce(`Score ${recording.scores.score.toFixed(1)} of 10`);
+  } catch (fault) {
+    recording.scores = null;
+    report(fault, recording);
+  }
+  if (recording !== current) return;
+  showError(recording.error ?? "");
+  showPronunciation();
 }
 
 function takeResult(recording, result) {
@@ -141,6 +159,7 @@ function endMicrophone(recording) {
   recording.partial = [];
   if (recording.samples.length) recording.file = wavFile(recording.samples, `${recording.name}.wav`);
   if (recording === current) show();
+  score(recording);
 }
 
 // What is shown
@@ -163,6 +182,7 @@ function show() {
   showState(current);
   showSound();
   showLegend();
+  showPronunciation();
   for (const id of ["alternatives", "lattice"]) $(id).open = false;
   latticeView.clear();
   $("details").hidden = !(current.state === "done" && current.file);
@@ -214,6 +234,14 @@ function showSound() {
 
 function showLegend() {
   $("legend").hidden = !current.words.some((word) => Number.isFinite(word.confidence));
+}
+
+function showPronunciation() {
+  const { scores } = current;
+  $("scores").hidden = !scores;
+  if (!scores) return;
+  $("sentence-score").textContent = `${scores.text}: ${scores.score.toFixed(1)} of 10`;
+  showScores($("scored-words"), scores.words, playFrom);
 }
 
 function togglePlay() {
@@ -325,6 +353,7 @@ function showModel() {
       const rate = model.sample_rate && `${model.sample_rate / 1000} kHz`;
       $("model").textContent = [model.id, model.language, rate].filter(Boolean).join(" · ");
       $("access").hidden = true;
+      $("pronounce").hidden = !model.pronunciation;
       $("about").textContent = aboutModel(model);
       $("about").hidden = current !== null;
     },
@@ -354,6 +383,11 @@ $("access").addEventListener("submit", (event) => {
   setToken($("token").value);
   showError("");
   showModel();
+});
+$("pronounce").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (current?.file) score(current);
+  else showError("Record the sentence, or choose a file.");
 });
 for (const [format, label, extension] of FORMATS) {
   const button = document.createElement("button");

@@ -48,7 +48,7 @@ async function messageOf(response) {
   }
 }
 
-/** The model: id, language, sample_rate in Hz, num_words, examples. */
+/** The model: id, language, sample_rate in Hz, num_words, examples, and whether it scores pronunciation. */
 export async function describeModel() {
   return (await (await request("v1/models")).json()).data[0];
 }
@@ -61,6 +61,14 @@ export async function connectionFault() {
   } catch {
     return "The server has stopped or cannot be reached.";
   }
+}
+
+/** Score how a file pronounces a text: score and words, each with word, start, end, score and phones. */
+export async function pronounce(file, text) {
+  const form = new FormData();
+  form.append("file", file, file.name);
+  form.append("text", text);
+  return (await request("v1/audio/pronunciations", { method: "POST", body: form })).json();
 }
 
 /** Call told(percent) every second until the body has ended. */

@@ -1,4 +1,4 @@
-/** Recognised words as text that can be clicked, and how times and confidences are written. */
+/** Recognised and scored words as text that can be clicked, and how times and confidences are written. */
 
 const MEDIUM = 0.9;
 const LOW = 0.6;
@@ -116,6 +116,47 @@ function wordButton({ word, start, end, confidence }, first) {
   button.dataset.detail = details.join(" · ");
   button.setAttribute("aria-label", [word, ...details].join(", "));
   return button;
+}
+
+const HIGH = 0.75; // of the best score
+const FAIR = 0.5;
+
+const scored = (text, score, most) => {
+  const part = document.createElement("span");
+  part.textContent = text;
+  part.dataset.level = score >= HIGH * most ? "high" : score >= FAIR * most ? "medium" : "low";
+  return part;
+};
+
+/** Fill an element with words as buttons: each with its score, and with its phones, coloured by theirs. */
+export function showScores(element, words, play) {
+  element.replaceChildren(
+    ...words.map(({ word, start, score, phones }) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "scored";
+      button.append(`${word} `, scored(score.toFixed(1), score, 10), phoneRow(phones));
+      button.addEventListener("click", () => play(start));
+      return button;
+    }),
+  );
+}
+
+function phoneRow(phones) {
+  const row = document.createElement("span");
+  row.className = "phones";
+  for (const { phone, score, said } of phones) {
+    const part = document.createElement("span");
+    part.title = `${score.toFixed(1)} of 2`;
+    part.append(scored(phone, score, 2));
+    if (said !== undefined) {
+      const instead = document.createElement("small");
+      instead.textContent = said ? `said ${said}` : "left out";
+      part.append(" ", instead);
+    }
+    row.append(part, " ");
+  }
+  return row;
 }
 
 /** Fill a list with alternatives, in which words that differ from the first one are marked. */

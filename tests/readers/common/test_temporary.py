@@ -1,5 +1,6 @@
 """Temporary files: names, permissions, and the removal of those that a killed writer left."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,14 @@ import pytest
 
 from readers.common import files, temporary
 from readers.common.files import atomic_write
-from readers.common.temporary import NAME, TemporaryPath, remove_abandoned, temporary_directory
+from readers.common.temporary import (
+    NAME,
+    TemporaryPath,
+    directory_of_process,
+    remove_abandoned,
+    scratch_directory,
+    temporary_directory,
+)
 
 posix = pytest.mark.skipif(temporary.fcntl is None, reason="no file locks here")
 
@@ -119,6 +127,34 @@ def test_what_a_killed_writer_left_goes_and_what_a_living_one_writes_stays(tmp_p
         (tmp_path / name).touch()
     write(tmp_path / "c")  # the first file that this process writes here
     assert names_in(tmp_path) == {*foreign, "c"}
+
+
+HOLDER = """from readers.common.temporary import directory_of_process, scratch_directory
+directory_of_process()
+with scratch_directory():
+    print(flush=True)
+    input()
+"""
+
+
+@posix
+@pytest.mark.parametrize("make", [scratch_directory, directory_of_process])
+def test_directories_of_a_killed_process_go_with_the_next_one(tmp_path, monkeypatch, make):
+    monkeypatch.setattr(temporary.tempfile, "tempdir", str(tmp_path))
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as holder:
+        holder.stdout.readline()
+        assert len(names_in(tmp_path)) == 2
+        assert remove_abandoned(tmp_path) == 0
+        holder.kill()
+        holder.wait()
+    with contextlib.ExitStack() as stack:
+        made = make()
+        made = made if isinstance(made, Path) else stack.enter_context(made)
+        assert names_in(tmp_path) == {made.name}
+    assert made.exists() == (make is directory_of_process)
 
 
 @posix

@@ -28,6 +28,14 @@ def test_two_files_of_one_name_are_refused_before_anything_is_written(user):
     assert outcome.fault == f"command line: {fault}"
 
 
+@pytest.mark.parametrize(("flag", "path"), [("--scp", "list"), ("--report", "hcopy.config"), ("--speech-mean", "list")])
+def test_lists_and_configurations_are_not_overwritten(user, flag, path):
+    user.write("list", "audio/utt00.wav new/utt00.fb\n")
+    outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "-j", 1, flag, path)
+    assert f"{path}: is an input and would be overwritten" in outcome.fault
+    assert not (user.root / "new").exists()
+
+
 def test_hcopys_own_flags_to_be_told_more(user):
     arguments = ("-C", "hcopy.config", "audio/utt00.wav", "new/utt00.fb", "-j", 1)
     assert user.run("hcopy", *arguments, "-T", 0).err == []

@@ -16,7 +16,7 @@ from tests.recipes.serve.conftest import connect, speak_to
 from tests.recipes.serve.test_running import PATIENCE, until
 
 
-def post(*parts, kind=b"multipart/form-data; boundary=x"):
+def post(*parts, kind=b"multipart/form-data; boundary=x", path=b"/v1/audio/transcriptions"):
     """The bytes of a request with a form; a part is (name, content) or (name, content, file name)."""
     body = b""
     for name, content, *file in parts:
@@ -24,7 +24,9 @@ def post(*parts, kind=b"multipart/form-data; boundary=x"):
         body += b"".join(b'; filename="' + one + b'"' for one in file) + b"\r\n\r\n" + content + b"\r\n"
     body += b"--x--\r\n"
     return (
-        b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: "
+        b"POST "
+        + path
+        + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: "
         + kind
         + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
         + body

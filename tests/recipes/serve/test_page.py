@@ -45,7 +45,7 @@ AudioBufferSourceNode.prototype.start = function (when, offset) {
 };
 """
 SURFACES = ("page", "surface", "tint")
-INKS = ("ink", "muted", "accent", "medium", "low")
+INKS = ("ink", "muted", "accent", "high", "medium", "low")
 
 
 def test_dropped_file_shows_the_words_of_transcribe(page, speech, recognizer):

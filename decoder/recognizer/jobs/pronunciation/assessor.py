@@ -69,7 +69,9 @@ class PronunciationAssessor:
         """
         bundle = Bundle.open(path)
         if PRONUNCIATION not in bundle.parts:
-            raise ConfigError(f"{path}: no map of pronunciation scores; expected one, which argonaut pronounce fits")
+            raise ConfigError(
+                f"{path}: no map of pronunciation scores; expected one, which `argonaut pronounce --train` fits"
+            )
         return cls(ForcedAligner.load(path, audio=audio), PronunciationModel.load(bundle.parts[PRONUNCIATION]))
 
     def assess(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Pronunciation:

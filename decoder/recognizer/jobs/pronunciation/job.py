@@ -4,19 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder.recognizer.jobs.delivery import Delivery
 from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.jobs.pronunciation.options import PronounceOptions
 from decoder.recognizer.jobs.pronunciation.result import Pronunciation
-from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
+from decoder.recognizer.jobs.recordings import RecordingFile, by_name
 from decoder.recognizer.recording import AudioOptions
 from decoder.scoring.error_counts import match_names
 from decoder.scoring.words import read_words
-from decoder.search.batch import in_order
 from readers.common.environment import available_cores, using_cores
-from readers.common.faults import one_line
-from readers.common.files import require_writable
-from readers.common.report import IRREGULAR, Progress, RunReport, silent
-from readers.errors import ArgonautError, ConfigError
+from readers.common.report import Progress, RunReport, silent
+from readers.errors import ConfigError
 
 EXTENSIONS = {"text": "txt", "json": "json", "csv": "csv", "textgrid": "TextGrid"}  # format -> that of its files
 
@@ -80,15 +78,10 @@ def pronounce(
     --------
     ``pronounce(PronounceOptions(bundle="en.argo", audio=["a.wav"], text="it is only for you"), take=print)``
     """
-    recordings, unread = find_recordings(options.audio, options.reading.raw is not None)
-    if options.output is not None:
-        for name in by_name(recordings):
-            require_writable(_scores_file(options, name), [options.transcripts, options.bundle])
+    inputs = (options.bundle, options.transcripts)
+    delivery = Delivery[Pronunciation](options, EXTENSIONS[options.format], inputs)
+    recordings = delivery.recordings
     texts = _texts(options, recordings)
-    report = RunReport("files")
-    for path in unread:
-        report.skip(path, f"{path}: {Path(path).suffix} cannot be read; convert it to WAV")
-    paths = []
     with using_cores(options.threads or available_cores()):
         reading = options.reading
         audio = AudioOptions(channel=reading.channel, upsample=reading.upsample, raw=reading.raw)
@@ -99,30 +92,15 @@ def pronounce(
                 raise ConfigError(f"{recording.where}: not in {options.transcripts}; expected its words there")
             return assessor.assess(recording.path, texts[recording.name])
 
-        for number, (recording, result) in enumerate(in_order(assess, recordings, options.threads), 1):
-            try:
-                if isinstance(result, Exception):
-                    raise result
-                if options.output is not None:
-                    file = _scores_file(options, recording.name)
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    result.save(file, recording.path)
-                    paths.append(file)
-                take(PronouncedFile(recording, result))
-            except BrokenPipeError:
-                raise
-            except (ArgonautError, OSError) as fault:
-                report.fail(recording.where, one_line(fault))
-            else:
-                report.marked += [(recording.where, IRREGULAR, note) for note in result.notes]
-                report.done()
+        def deliver(recording: RecordingFile, pronunciation: Pronunciation, file: Path | None) -> None:
+            if file is not None:
+                pronunciation.save(file, recording.path)
+            take(PronouncedFile(recording, pronunciation))
+
+        for number, (_, pronunciation) in enumerate(delivery.results(assess, deliver), 1):
+            delivery.report.done(pronunciation is not None)
             progress(number, len(recordings))
-    return PronounceResult(report, len(recordings), tuple(paths))
-
-
-def _scores_file(options: PronounceOptions, name: str) -> Path:
-    assert options.output is not None
-    return options.output / f"{name}.{EXTENSIONS[options.format]}"
+    return PronounceResult(delivery.report, len(recordings), tuple(delivery.paths))
 
 
 def _texts(options: PronounceOptions, recordings: Sequence[RecordingFile]) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ from readers.tables.tensor_file import load_tensors, tensor_bytes
 
 FORMAT, VERSION = "argonaut-pronunciation", 1
 PHONES, WORDS, SENTENCE = "phones", "words", "sentence"
-AGAIN = "fit it again with argonaut pronounce"
+AGAIN = "fit it again with `argonaut pronounce --train`"
 
 
 class Scores(NamedTuple):

@@ -47,6 +47,8 @@ class TrainPronunciationResult:
         those of `test`; empty if it was not measured.
     num_utterances, num_speakers : int
         To which the map was fitted.
+    shared_speakers : tuple of str
+        Those of `test` to whom it was fitted, too: the agreement with the experts on them is too good.
     """
 
     report: RunReport
@@ -55,6 +57,7 @@ class TrainPronunciationResult:
     tested: dict[str, Agreement] = field(default_factory=dict)
     num_utterances: int = 0
     num_speakers: int = 0
+    shared_speakers: tuple[str, ...] = ()
 
 
 def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progress = silent) -> TrainPronunciationResult:
@@ -90,6 +93,7 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     report = RunReport("files")
     cross_validated: dict[str, Agreement] = {}
     tested: dict[str, Agreement] = {}
+    test_set: list[JudgedUtterance] = []
     with using_cores(options.threads or available_cores()):
         reading = options.reading
         settings = AudioOptions(channel=reading.channel, upsample=reading.upsample, raw=reading.raw)
@@ -132,9 +136,11 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
             about["tested"] = _figures(tested)
     content = replace(model, about=about).as_bytes()
     bundle = add_member(Bundle.open(options.bundle), PRONUNCIATION, content, options.output)
+    shared_speakers = sorted({each.speaker for each in utterances} & {each.speaker for each in test_set})
     return TrainPronunciationResult(
-        report, bundle, cross_validated, tested, model.about["utterances"], model.about["speakers"]
-    )
+        report, bundle, cross_validated, tested, model.about["utterances"], model.about["speakers"],
+        tuple(shared_speakers),
+    )  # fmt: skip
 
 
 def _figures(agreements: Mapping[str, Agreement]) -> dict[str, dict[str, float | None]]:

@@ -71,6 +71,7 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert trained.cross_validated["phones"].correlation > 0.9
     assert trained.cross_validated["words"].correlation > 0.9
     assert trained.cross_validated["sentence"].correlation > 0.8
+    assert trained.shared_speakers == tuple(f"speaker{number}" for number in range(NUM_SPEAKERS))
     assert trained.tested["phones"].correlation > trained.cross_validated["phones"].correlation
     bundle = Bundle.open(judged / "scored.argo")
     assert bundle.parts.keys() - Bundle.open(packed / "digits.argo").parts.keys() == {"pronunciation.safetensors"}
@@ -92,6 +93,18 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert [phone[:3] for phone in good.phones] == [
         phone[:3] for phone in aligned.phones if phone.confidence is not None
     ]
+
+
+@pytest.mark.slow
+def test_a_test_on_speakers_of_the_training_is_noted(user, judged, packed):
+    lines = (judged / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    user.write("train.jsonl", "\n".join(lines[:-NUM_SENTENCES]))
+    user.write("test.jsonl", "\n".join(lines[-NUM_SENTENCES - 1 :]))
+    command = ("pronounce", packed / "digits.argo", judged, "--train", "train.jsonl", "--output", "scored.argo")
+    note = "note: --test has 1 speakers of --train, such as speaker3; its figures are too good"
+    assert note in user.run(*command, "--test", "test.jsonl").out
+    user.write("test.jsonl", "\n".join(lines[-NUM_SENTENCES:]))
+    assert not any(line.startswith("note:") for line in user.run(*command, "--test", "test.jsonl").out)
 
 
 @pytest.mark.slow
@@ -175,6 +188,8 @@ def test_inputs_are_not_overwritten(user, packed):
     assert (user.root / "speech.wav").read_bytes() == speech
     outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--transcripts", "speech.txt", "-o", ".")
     assert "speech.txt: is an input and would be overwritten" in outcome.fault
+    outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--text", "AB", "-o", ".")
+    assert "speech.txt: may be the transcript of speech.wav and would be overwritten; expected an" in outcome.fault
 
 
 def test_colours_go_from_red_through_yellow_to_green():
@@ -185,7 +200,7 @@ def test_colours_go_from_red_through_yellow_to_green():
 
 def test_a_bundle_without_a_map_is_refused(user, packed):
     outcome = user.run("pronounce", packed / "digits.argo", packed / "speech.wav", "--text", "AB C")
-    assert "no map of pronunciation scores; expected one, which argonaut pronounce fits" in outcome.fault
+    assert "no map of pronunciation scores; expected one, which `argonaut pronounce --train` fits" in outcome.fault
 
 
 @pytest.mark.parametrize(

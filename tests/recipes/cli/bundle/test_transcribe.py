@@ -141,6 +141,21 @@ def test_a_long_recording_is_divided_unless_whole(here, long, monkeypatch):
     )
 
 
+def test_neither_transcripts_nor_inputs_are_overwritten(here):
+    for name in ("txt", "TextGrid", "json"):
+        here.write(f"speech.{name}", '["AB C"]')
+    outcome = here.run(*RUN, "speech.wav", "-o", here.root)
+    assert "speech.txt: may be the transcript of speech.wav and would be overwritten; expected an" in outcome.fault
+    assert "speech.TextGrid: may be the" in here.run(*RUN, "speech.wav", "-o", ".", "--format", "textgrid").fault
+    json_here = (*RUN, "speech.wav", "-o", ".", "--format", "json")
+    assert "speech.json: is an input and would be" in here.run(*json_here, "--grammar", "speech.json").fault
+    assert {path.read_text() for path in here.root.glob("speech.[tTj]*")} == {'["AB C"]'}
+    here.write("raw.txt", (here.root / "speech.wav").read_bytes()[44:])
+    outcome = here.run(*RUN, "raw.txt", "--rate", RATE, "-o", ".")
+    assert "raw.txt: is an input and would be overwritten" in outcome.fault
+    assert here.run(*json_here).status == 0
+
+
 def test_a_result_that_cannot_be_written_costs_its_file(here):
     here.write("out/speech.txt/file", "a directory in the way")
     here.write("folder/one.wav", (here.root / "speech.wav").read_bytes())
@@ -263,7 +278,7 @@ def test_text_needs_neither_a_lattice_nor_a_temporary_file(here, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("decoder.search.decoder.word_lattice", unwanted)
-    monkeypatch.setattr("tempfile.TemporaryDirectory", unwanted)
+    monkeypatch.setattr("tempfile.gettempdir", unwanted)
     assert here.run(*RUN, "speech.wav").out == ["AB C"]
     for form in ("text", "srt", "vtt", "textgrid", "mlf"):
         assert here.run(*RUN, "speech.wav", "--format", form, "-o", "out").status == 0

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import argonaut
 from decoder.recognizer import Recognizer, pack
 from decoder.recognizer.bundle import Bundle
 from decoder.storage.compression import compress, decompress, rounded_costs
@@ -74,6 +75,15 @@ def test_it_is_unpacked_once_and_again_if_the_copy_is_damaged(compact, cache):
     shutil.copy(compact, moved := compact.with_name("moved.argo"))
     Bundle.open(moved)
     assert list(cache.iterdir()) == [directory]
+
+
+def test_its_card_is_listed_without_unpacking_it(compact, cache, monkeypatch):
+    monkeypatch.setenv("ARGONAUT_MODELS", str(compact.parent))
+    model = next(model for model in argonaut.models() if model.name == "small")
+    assert (model.size, model.description) == (compact.stat().st_size, Bundle.open(compact).description)
+    shutil.rmtree(cache)
+    argonaut.models()
+    assert not cache.exists()
 
 
 def test_without_a_cache_it_is_unpacked_for_the_process(compact, cache, packed):

@@ -85,7 +85,7 @@ def test_a_fork_that_ends_leaves_the_directory_of_its_parent():
     """As do the workers of a web server, which end as programs do."""
     lines = (
         "import os, sys",
-        "from decoder.storage.unpacked import directory_of_process",
+        "from readers.common.temporary import directory_of_process",
         "directory = directory_of_process()",
         "child = os.fork()",
         "if child == 0: sys.exit()",
