@@ -15,6 +15,7 @@ from recipes.cli.console import SIGNAL_BASE, run_guarded
 from recipes.cli.main import main
 from recipes.cli.score import Shown
 from recipes.job import RecipeResult
+from recipes.stage_settings import file_settings
 from recipes.stages import Stage, call, run_stages
 
 
@@ -139,6 +140,35 @@ def test_run_stages_a_stage_has_settings_of_its_own(tmp_path):
         run_stages([a, replace(b, settings={"names": names})], tmp_path)
     assert log == ["a", "b", "b"]
     assert json.loads((tmp_path / "stages" / "b.done").read_text())["settings"] == {"names": "y"}
+
+
+def test_run_stages_runs_a_stage_again_if_the_files_that_it_reads_are_others(tmp_path, capsys):
+    log = []
+    source, words = tmp_path / "source", tmp_path / "words"
+
+    def copy():
+        log.append("copy")
+        words.write_text(source.read_text().strip())
+
+    def count():
+        log.append("count")
+
+    def stages():
+        return [
+            Stage("copy", "", copy, (), inputs=lambda: file_settings(source)),
+            Stage("count", "", count, (), {"unit": "word"}, inputs=lambda: file_settings(words)),
+        ]
+
+    for text, ran in (("a", ["copy", "count"]), ("a", []), ("a\n", ["copy"]), ("b", ["copy", "count"])):
+        log.clear()
+        source.write_text(text)
+        run_stages(stages(), tmp_path)
+        assert log == ran
+    assert "stage 2/2 count: other settings than before: checksum of words was " in capsys.readouterr().out
+    words.unlink()
+    with pytest.raises(FileNotFoundError, match="words"):
+        run_stages(stages(), tmp_path)
+    assert (tmp_path / "stages" / "count.done").is_file()
 
 
 def test_run_stages_faults_name_the_stage(tmp_path):
