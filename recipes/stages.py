@@ -1,7 +1,9 @@
 """Named stages of a recipe: run in order, skipped if done, repeated if settings or inputs changed."""
 
 import contextlib
+import errno
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -25,6 +27,7 @@ from recipes.cli.main import RAW_COMMANDS, module_of
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
+LEAST_FREE = 50_000_000  # bytes, of a disk that is not full
 EARLIER = ".earlier"  # in the directory of a stage: what the run before left there
 
 verbosity = ContextVar("verbosity", default=0)  # how often -v was given, for the commands that stages run
@@ -122,6 +125,10 @@ def run_stages(
         except KeyboardInterrupt:
             again = "to continue, run the same command again" + (" without --from" if first else "")
             raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
+        if lost and shutil.disk_usage(out).free < LEAST_FREE:
+            # What has no room counts as lost for a command, and would be missing for good.
+            again = f"stage {stage.name} lost something, and the disk is full; make room and run the same command again"
+            raise OSError(errno.ENOSPC, again, os.fspath(out))
         seconds = time.monotonic() - started
         _write_mark(out, stage, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)

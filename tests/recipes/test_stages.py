@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +187,18 @@ def test_run_stages_losses_make_exit_status_1_and_are_recorded(tmp_path):
     record = json.loads((tmp_path / "stages" / "a.done").read_text())
     assert record["lost_something"]
     assert record["settings"] == {"seed": 4}
+
+
+def test_run_stages_a_stage_with_losses_on_a_full_disk_is_not_done(tmp_path, monkeypatch, capsys):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    run_stages(recording_stages("a", []), tmp_path)
+    assert run_guarded(run_stages, recording_stages("b", [], {"b": 1}), tmp_path) == 2
+    assert "stage b lost something, and the disk is full; make room and run" in capsys.readouterr().err
+    monkeypatch.undo()
+    log = []
+    run_stages(recording_stages("ab", log), tmp_path)
+    assert log == ["b"]
 
 
 def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
