@@ -64,8 +64,13 @@ class Stage:
         return bool(names) and (self.needs is None or not set(names).isdisjoint(self.needs))
 
     def with_inputs(self) -> "Stage":
-        """Return the stage with all its settings, as they are read from a mark."""
-        return replace(self, settings=json.loads(json.dumps(self.settings | self.inputs())), inputs=dict)
+        """Return the stage with all its settings, as they are read from a mark.  Raises ConfigError without a file."""
+        try:
+            settings = self.settings | self.inputs()
+        except FileNotFoundError as fault:
+            expected = "expected it there, or --from with the stage that writes or names it, such as import"
+            raise ConfigError(f"{fault.filename}: missing, and read by stage {self.name}; {expected}") from fault
+        return replace(self, settings=json.loads(json.dumps(settings)), inputs=dict)
 
 
 def run_stages(
@@ -92,9 +97,11 @@ def run_stages(
     for stage in stages[:begin]:
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
-        stage = stage.with_inputs()
-        if (before := _before(out, stage)) is not None and before != stage.settings:
-            print(f"stage {stage.name}: {_other_settings(out, stage)}; --from {first} keeps its results", flush=True)
+        with contextlib.suppress(ConfigError):  # what is missing is not needed now
+            stage = stage.with_inputs()
+            if (before := _before(out, stage)) is not None and before != stage.settings:
+                others = _other_settings(out, stage)
+                print(f"stage {stage.name}: {others}; --from {first} keeps its results", flush=True)
 
     lost_something = False
     ran: set[str] = set()

@@ -167,9 +167,10 @@ def test_run_stages_runs_a_stage_again_if_the_files_that_it_reads_are_others(tmp
         assert log == ran
     assert "stage 2/2 count: other settings than before: checksum of words was " in capsys.readouterr().out
     words.unlink()
-    with pytest.raises(FileNotFoundError, match="words"):
+    with pytest.raises(ConfigError, match="words: missing, and read by stage count; expected it there, or --from with"):
         run_stages(stages(), tmp_path)
     assert (tmp_path / "stages" / "count.done").is_file()
+    run_stages([*stages(), Stage("show", "", lambda: 0)], tmp_path, first="show")
 
 
 def test_run_stages_faults_name_the_stage(tmp_path):
