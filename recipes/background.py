@@ -12,7 +12,7 @@ from readers.common.files import atomic_write
 from readers.errors import FormatError
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import read_htk_header
-from readers.htk.scp import frame_counts, write_pairs
+from readers.htk.scp import frame_counts, read_pairs, write_pairs
 
 SHARE = 0.3  # of the duration of the training set
 SECONDS = 6.0  # of a recording
@@ -32,8 +32,10 @@ def write_background(folder: Path, seconds: float, rate: int, seed: int, share: 
 
 
 def background_files(folder: Path) -> list[tuple[str, Path]]:
-    """Return the names and the feature files of the recordings."""
-    return [(file.stem, file) for file in sorted((folder / "features").glob("*.fbank"))]
+    """Return the names and the feature files of the recordings that were extracted."""
+    # A larger training set may have left more files.
+    files = [Path(file) for _, file in read_pairs(folder / "hcopy.list")]
+    return [(file.stem, file) for file in files if file.is_file()]
 
 
 def label_background(folder: Path, alignment: Path, silence: str) -> Path:

@@ -1,7 +1,7 @@
 """The settings that a stage records, because its result depends on them; see `recipes.stages.Stage`."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from readers.config.config import Config, load_config
@@ -25,7 +25,21 @@ NETWORK_FILES = (".ndl", ".mel")
 
 def file_settings(*paths: Path | None) -> dict[str, str]:
     """Return the checksums of files that a stage reads; paths that are None are left out."""
-    return {f"checksum of {path.name}": _checksum(path) for path in paths if path is not None}
+    settings: dict[str, str] = {}
+    for path in filter(None, paths):
+        name = f"checksum of {path.name}"
+        settings[name] = settings.get(name, "") + _checksum(path)  # files of the same name, in their order
+    return settings
+
+
+def joint_checksum(files: Mapping[str, Path]) -> str:
+    """Return one checksum of the names and the content of many files; recordings take about a second per gigabyte."""
+    return text_checksum(f"{name} {_checksum(path)}" for name, path in files.items())
+
+
+def text_checksum(lines: Iterable[str]) -> str:
+    """Return the checksum of a text."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def cntk_settings(arguments: Sequence[object]) -> dict[str, str]:

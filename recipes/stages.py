@@ -1,7 +1,9 @@
 """Named stages of a recipe: run in order, skipped if done, repeated if settings or inputs changed."""
 
 import contextlib
+import errno
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -9,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from recipes.cli.main import RAW_COMMANDS, module_of
 from recipes.stage_settings import extends_training
 
 SHOWN_CHANGES = 4  # of the settings of a stage
+LEAST_FREE = 50_000_000  # bytes, of a disk that is not full
 EARLIER = ".earlier"  # in the directory of a stage: what the run before left there
 
 verbosity = ContextVar("verbosity", default=0)  # how often -v was given, for the commands that stages run
@@ -43,6 +46,8 @@ class Stage:
     closes: whether the results are complete with this stage, so that they are printed if no later stage runs, either.
     work: a directory of its own, in which an interrupted run with the same settings continues, and a training with more
     epochs than before; any other run begins by removing it.
+    inputs: returns more settings, those that are only known when the earlier stages are done, such as checksums of
+    files; a stage that has those of all that it reads of an earlier one does not need it, and runs if they differ.
     """
 
     name: str
@@ -52,10 +57,20 @@ class Stage:
     settings: dict[str, Any] = field(default_factory=dict)
     work: Path | None = None
     closes: bool = False
+    inputs: Callable[[], dict[str, Any]] = dict
 
     def follows(self, names: Collection[str]) -> bool:
         """Whether the stage needs one of these stages."""
         return bool(names) and (self.needs is None or not set(names).isdisjoint(self.needs))
+
+    def with_inputs(self) -> "Stage":
+        """Return the stage with all its settings, as they are read from a mark.  Raises ConfigError without a file."""
+        try:
+            settings = self.settings | self.inputs()
+        except FileNotFoundError as fault:
+            expected = "expected it there, or --from with the stage that writes or names it, such as import"
+            raise ConfigError(f"{fault.filename}: missing, and read by stage {self.name}; {expected}") from fault
+        return replace(self, settings=json.loads(json.dumps(settings)), inputs=dict)
 
 
 def run_stages(
@@ -82,13 +97,17 @@ def run_stages(
     for stage in stages[:begin]:
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
-        if (before := _before(out, stage)) is not None and before != _plain(stage.settings):
-            print(f"stage {stage.name}: {_other_settings(out, stage)}; --from {first} keeps its results", flush=True)
+        with contextlib.suppress(ConfigError):  # what is missing is not needed now
+            stage = stage.with_inputs()
+            if (before := _before(out, stage)) is not None and before != stage.settings:
+                others = _other_settings(out, stage)
+                print(f"stage {stage.name}: {others}; --from {first} keeps its results", flush=True)
 
     lost_something = False
     ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
         title = f"stage {number}/{len(stages)} {stage.name}"
+        stage = stage.with_inputs()
         if first is None and not stage.follows(ran) and _is_marked(_mark(out, stage), stage):
             print(f"{title}: done before", flush=True)
             continue
@@ -113,6 +132,10 @@ def run_stages(
         except KeyboardInterrupt:
             again = "to continue, run the same command again" + (" without --from" if first else "")
             raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
+        if lost and shutil.disk_usage(out).free < LEAST_FREE:
+            # What has no room counts as lost for a command, and would be missing for good.
+            again = f"stage {stage.name} lost something, and the disk is full; make room and run the same command again"
+            raise OSError(errno.ENOSPC, again, os.fspath(out))
         seconds = time.monotonic() - started
         _write_mark(out, stage, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
@@ -179,7 +202,7 @@ def _mark(out: Path, stage: Stage, state: str = "done") -> Path:
 
 def _is_marked(mark: Path, stage: Stage) -> bool:
     """Whether the mark exists and has the settings of the stage."""
-    return _marked(mark) == _plain(stage.settings)
+    return _marked(mark) == stage.settings
 
 
 def _marked(mark: Path) -> dict[str, Any] | None:
@@ -210,11 +233,6 @@ def _is_same(place: str, out: Path) -> bool:
         return False
 
 
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings as they are read from a mark."""
-    return json.loads(json.dumps(settings))
-
-
 def _before(out: Path, stage: Stage) -> dict[str, Any] | None:
     """Return the settings of the last run of a stage, None if it left no mark."""
     before = _marked(_mark(out, stage))
@@ -224,11 +242,11 @@ def _before(out: Path, stage: Stage) -> dict[str, Any] | None:
 def _is_extended(out: Path, stage: Stage) -> bool:
     """Whether the stage continues the training of its last run with more epochs."""
     before = _before(out, stage)
-    return before is not None and stage.work is not None and extends_training(before, _plain(stage.settings))
+    return before is not None and stage.work is not None and extends_training(before, stage.settings)
 
 
 def _other_settings(out: Path, stage: Stage) -> str:
-    return f"other settings than before: {_changes(_before(out, stage) or {}, _plain(stage.settings))}"
+    return f"other settings than before: {_changes(_before(out, stage) or {}, stage.settings)}"
 
 
 def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) -> str:
@@ -238,7 +256,7 @@ def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) ->
     if before is None and not discards:
         return ""
     needed = [name for name in ran if stage.needs is None or name in stage.needs]
-    if before is not None and before != _plain(stage.settings):
+    if before is not None and before != stage.settings:
         cause = _other_settings(out, stage)
     elif first is not None:
         cause = f"repeated because of --from {first}"

@@ -12,6 +12,7 @@ from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from readers.common.files import atomic_write
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def draw_network(network: Network, path: str | Path) -> None:
         x, layer = placement.places[name]
         _draw_node(axes, (x, layer * (box + LAYER_GAP)), (widths[name], box), roles[name], lines, page)
     _draw_legend(axes, list(dict.fromkeys(roles.values())), page)
-    with atomic_write(path) as file:
+    with interrupts_held_back(), atomic_write(path) as file:  # as in save_figure
         figure.savefig(file, format=kind)
 
 

@@ -329,12 +329,13 @@ class Trainer:
         if self.files is None:
             return
         # The history is written first: a run killed in between repeats the epoch and writes the row again.
+        # The final model is written last, because nothing follows in a run that finds it.
         append_history(self.files.history, row)
-        returning = self._best.epoch if self._best else None
-        self.files.save(self.network, self._checkpoint(epoch + 1), returning, self.best_epoch())
         last = epoch + 1 == self.options.max_epochs
         if last or time.monotonic() - self._last_plot > PLOT_INTERVAL:
             self._plot(self.files)
+        returning = self._best.epoch if self._best else None
+        self.files.save(self.network, self._checkpoint(epoch + 1), returning, self.best_epoch())
 
     def _last_good(self) -> Snapshot:
         """Return the state at the end of the last interval, which a control that rolls back needs."""
@@ -372,8 +373,8 @@ class Trainer:
         """Save the network as the final model before the last epoch."""
         self.log("Finished training and saved final model")
         if self.files is not None:
-            self.files.save(self.network, self._checkpoint(self.options.max_epochs), best=self.best_epoch())
             self._plot(self.files)
+            self.files.save(self.network, self._checkpoint(self.options.max_epochs), best=self.best_epoch())
 
     def _plot(self, files: TrainingFiles) -> None:
         if self.history:

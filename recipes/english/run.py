@@ -21,7 +21,6 @@ from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.speechocean.corpus import Speechocean, write_joined_dictionary
-from recipes.stage_settings import file_settings
 from recipes.stages import Stage, call
 from recipes.steps import calibrate
 
@@ -65,11 +64,8 @@ class Recipe(own.Recipe):
 
     def stages(self) -> list[Stage]:
         stages = super().stages()
-        names = [stage.name for stage in stages]
-        reading = names.index("import")
-        copies = names.index("copies")
-        stages[reading] = _with(stages[reading], file_settings(*sorted(self.source.glob("*"))))
-        stages[copies] = _with(stages[copies], {"world": self.world})
+        copies = next(number for number, stage in enumerate(stages) if stage.name == "copies")
+        stages[copies] = replace(stages[copies], settings=stages[copies].settings | {"world": self.world})
         pronouncing = Stage("g2p", "a model of pronunciations", self.train_g2p, ("lists",), {"order": G2P_ORDER})
         pack = replace(stages[-1], needs=(*(stages[-1].needs or ()), "g2p"))
         return [*stages[:-1], pronouncing, pack]
@@ -109,10 +105,6 @@ class Recipe(own.Recipe):
     @property
     def bundle(self) -> Path:
         return self.out / "en.argo"
-
-
-def _with(stage: Stage, settings: dict[str, Any]) -> Stage:
-    return replace(stage, settings=stage.settings | settings)
 
 
 RECIPE = EnglishOptions, Recipe

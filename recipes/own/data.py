@@ -24,6 +24,20 @@ SMALL_DICTIONARY = 20_000  # words; a smaller dictionary is used as a whole, of 
 NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
 
 
+def corpus_files(source: Path, out: Path) -> dict[str, Path]:
+    """Return the files of a corpus that is not imported, by their names: one, or those below a directory, without the
+    results of the recipe, which are below `out`.
+    """
+    source, out = source.resolve(), out.resolve()
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    is_apart = out not in source.parents
+    return {
+        str(path.relative_to(source)): path
+        for path in files
+        if path.is_file() and not (is_apart and out in path.parents)
+    }
+
+
 def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:
     """Return the pronunciations that the recipe uses: without marks of sentences and silence, and, of a large
     dictionary, those of the words of the texts (None: all).

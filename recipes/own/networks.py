@@ -1,11 +1,13 @@
 """The networks of the recipe: by cross entropy on triphones, the final one also by lattice-free MMI on biphones."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder import tying
 from decoder.graph import GraphOptions
 from decoder.sequence_training.chain.options import ChainStates
+from readers.config.config import load_config
 from recipes.an4.lattice_free import biphones
 from recipes.evaluation import Evaluation, language_models
 from recipes.packing import LayoutName
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
 CONFIG = Path(__file__).parent / "config"
 SILENCE = "sil"
+
+
+def names_in(configs: Sequence[Path]) -> set[str]:
+    """Return the names that configurations set, in lower case."""
+    return {name.lower() for name in load_config([f"configFile={'+'.join(map(str, configs))}"]).names()}
 
 
 class Network:
@@ -52,7 +59,7 @@ class Network:
         raise NotImplementedError
 
     def prepare(self) -> int:
-        """Make what the network needs besides alignment and copies."""
+        """Make the graphs and what else the network needs besides alignment and copies."""
         raise NotImplementedError
 
     def train(self) -> int:
@@ -62,8 +69,14 @@ class Network:
         """Return the arguments of `cntk`."""
         return [
             f"configFile={'+'.join(map(str, self.configs))}", f"ExpDir={self.recipe.out}", f"WorkDir={self.home}",
-            f"randomSeed={self.recipe.seed}", *settings, *self.recipe.overrides,
+            f"randomSeed={self.recipe.seed}", *settings, *self.overrides(),
         ]  # fmt: skip
+
+    def overrides(self) -> list[str]:
+        """Return the settings that the user replaces, without those that only networks of another criterion have."""
+        others = set().union(*(names_in(kind.configs) for kind in (CrossEntropy, LatticeFree)))
+        others -= names_in(self.configs)
+        return [setting for setting in self.recipe.overrides if setting.partition("=")[0].strip().lower() not in others]
 
     def settings(self) -> dict[str, str]:
         """Return what the training depends on besides the results of other stages."""
@@ -101,8 +114,8 @@ class CrossEntropy(Network):
         return self.recipe.graph_folder(name)
 
     def prepare(self) -> int:
-        print("cross entropy: the network has the tied triphones and their graphs")
-        return 0
+        """Make the graphs that stage graph has not made."""
+        return self.recipe.make_graphs(*(name for name in self.recipe.graph_names if name != "trained"))
 
     def train(self) -> int:
         from readers.htk.frame_labels import read_state_list

@@ -33,13 +33,15 @@ from readers.common.environment import available_cores
 from readers.common.files import write_content
 from readers.common.report import Log, silent
 from readers.common.text import read_bytes
+from readers.corpora import directory
 from recipes.cli.console import show_note
 from recipes.job import RecipeResult, run_silently
 from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
 from recipes.own.options import OwnOptions
+from recipes.own.sets import read_names
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
 from recipes.own.speeds import speed_lines
-from recipes.stage_settings import file_settings
+from recipes.stage_settings import file_settings, joint_checksum, text_checksum
 from recipes.stages import Stage, account, call, is_done
 from recipes.steps import align, calibrate, estimate, extract, make_bundle, mix, mixture_weights
 
@@ -89,21 +91,22 @@ class Recipe:
     def stages(self) -> list[Stage]:
         options = self.options
         dictionary = self.options.dictionary
-        data = {"kind": options.kind, "speaker_characters": options.speaker_characters, "data": str(self.data)}
-        data |= file_settings(dictionary.dict, options.words)
+        reading = {"kind": options.kind, "speaker_characters": options.speaker_characters, "data": str(self.data)}
+        reading |= file_settings(dictionary.dict, options.words, options.alignments)
         silences = {"silence": ",".join(options.silence)} if options.alignments else {}
-        names = ("dev_speakers", "test_speakers", "channel", "rate", "min_minutes")
         lists: dict[str, object] = {"dict_format": dictionary.dict_format, "strip_stress": dictionary.strip_stress}
-        lists |= {"map_phones": dictionary.map_phones and str(dictionary.map_phones)}
-        lists |= {name: getattr(options, name) for name in names} | silences
+        lists |= {name: getattr(options, name) for name in ("channel", "rate", "min_minutes")} | silences
+        lists |= {name: read_names(getattr(options, name)) for name in ("dev_speakers", "test_speakers")}
         lists |= {"text_words": options.text_words} if options.text else {}
+        lists |= {"lm": options.lm is not None}
+        lists |= file_settings(dictionary.dict, dictionary.map_phones, dictionary.g2p, options.text, options.alignments)
         return [
-            Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), data),
-            Stage("lists", "sets, dictionary, transcripts", self.lists, ("import",),
-                  lists | file_settings(options.text, dictionary.g2p, options.alignments)),
+            Stage("import", "recordings, words and speakers of the corpus", self.import_corpus, (), reading,
+                  inputs=self.source_settings),
+            Stage("lists", "sets, dictionary, transcripts", self.lists, (),
+                  lists | file_settings(*sorted(CONFIG.glob("*.hcopy"))), inputs=self.corpus_settings),
             Stage("features", "mel channels for the network, of the training set also with warped frequency; cepstra",
-                  self.features, ("lists",),
-                  {"tuning_minutes": TUNING_MINUTES} | file_settings(*sorted(CONFIG.glob("*.hcopy")))),
+                  self.features, (), {"tuning_minutes": TUNING_MINUTES}, inputs=self.list_settings),
             Stage("alignments", "the given alignments", self.take_alignments, ("lists", "features"),
                   silences | file_settings(options.alignments)) if options.alignments else
             Stage("flatstart", "Gaussian models of phones, from nothing, and their alignment", self.flatstart,
@@ -112,18 +115,20 @@ class Recipe:
                   ("features", "alignments" if options.alignments else "flatstart")),
             Stage("lm", "language models of the transcripts, with and without the development set", self.lm,
                   ("lists",), file_settings(options.lm)),
-            Stage("graph", "cross-word triphone graphs for the language models", self.graph, ("lists", "tie", "lm"),
-                  {"final": options.final}),
+            Stage("graph", "a cross-word triphone graph for the language model of the transcripts",
+                  lambda: self.make_graphs("trained"), ("lists", "tie", "lm")),
             Stage("train-first", "a network, to align the training set", self.first.train, ("features", "tie"),
                   self.first.settings(), self.first.model.parent),
             Stage("align", "alignment of the training set by this network", self.align,
                   ("features", "graph", "train-first")),
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
-            Stage("chain", "for lattice-free MMI: tied biphones with their graphs", lambda: self.final.prepare(),
-                  ("features", "tie", "lm", "copies"), {"final": options.final}),
+            Stage("chain", "graphs for the final network; for lattice-free MMI also tied biphones",
+                  lambda: self.final.prepare(), ("lists", "features", "tie", "lm", "copies"),
+                  inputs=lambda: {"final": self.final.layout}),
             Stage("train", "the network on this alignment and the copies", lambda: self.final.train(),
-                  ("features", "tie", "align", "copies", "chain"), self.final_settings(), self.out / "final" / "model"),
+                  ("features", "tie", "align", "copies", "chain"), inputs=lambda: self.final.settings(),
+                  work=self.out / "final" / "model"),
             Stage("tune", "search options, on the development set", lambda: self.final.evaluation.tune(),
                   ("features", "lm", "graph", "chain", "train")),
             Stage("decode", "words and lattices of the test set", lambda: self.final.evaluation.decode(),
@@ -141,11 +146,35 @@ class Recipe:
         criterion = self.options.final or ("lfmmi" if self.facts.hours >= ENOUGH_HOURS else "ce")
         return LatticeFree(self) if criterion == "lfmmi" else CrossEntropy(self, first=False)
 
-    def final_settings(self) -> dict[str, str]:
-        """Return the settings of the final network's training, of both if the amount of speech is to decide."""
-        networks = {"ce": CrossEntropy(self, first=False), "lfmmi": LatticeFree(self)}
-        names = networks if self.options.final is None else [self.options.final]
-        return {f"{name} {key}": value for name in names for key, value in networks[name].settings().items()}
+    def source_settings(self) -> dict[str, str]:
+        """Return the files that stage import reads."""
+        from recipes.own.data import corpus_files
+
+        return {"checksum of the corpus": joint_checksum(corpus_files(self.data, self.out))}
+
+    def corpus_settings(self) -> dict[str, str]:
+        """Return the files of others that stage lists reads."""
+        names = (directory.AUDIO, directory.WORDS, directory.SPEAKERS, directory.RECORDINGS)
+        files = [path for path in map(self.corpus.joinpath, names) if path.is_file()]
+        return file_settings(*files) | self.audio_settings
+
+    def list_settings(self) -> dict[str, str]:
+        """Return what stage features reads of stage lists; of the transcripts it takes only the names."""
+        from readers.htk.mlf import read_mlf
+
+        files = (*sorted((self.out / "lists").glob("*.hcopy.list")), self.out / "lists" / "speech.list")
+        configs = (self.out / "config" / f"{name}.hcopy" for name in ("channels", "static"))
+        sets = {
+            f"checksum of set {name}": text_checksum(read_mlf(self.labels(name))) for name in ("dev", "test", "known")
+        }
+        return file_settings(*files, *configs) | sets | self.audio_settings
+
+    @cached_property
+    def audio_settings(self) -> dict[str, str]:
+        from readers.htk.scp import read_scp
+
+        entries = read_scp(self.corpus / directory.AUDIO, channels=True)
+        return {"checksum of the audio": joint_checksum({f"{entry.path}": Path(entry.path) for entry in entries})}
 
     def import_corpus(self) -> int:
         from readers.corpora.importing import guess_kind
@@ -271,9 +300,10 @@ class Recipe:
             lost |= mix([models[text], prose], weights, self.lm_file(name))
         return lost
 
-    def graph(self) -> int:
+    def make_graphs(self, *names: str) -> int:
+        """Make graphs of tied triphones for language models."""
         lost = 0
-        for name in self.graph_names if isinstance(self.final, CrossEntropy) else ("trained",):
+        for name in names:
             options = grammars.GraphFiles(
                 mmf=(self.hmms / "hmmdefs",), hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
                 hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=self.dictionary),

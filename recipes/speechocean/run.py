@@ -20,7 +20,6 @@ from recipes import job
 from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.speechocean.corpus import LISTS, Speechocean, write_joined_dictionary
-from recipes.stage_settings import file_settings
 from recipes.stages import Stage
 
 
@@ -78,8 +77,7 @@ class Recipe(own.Recipe):
         self.first_recogniser = FirstNetwork(self)
 
     def stages(self) -> list[Stage]:
-        reading, *stages = super().stages()
-        reading = replace(reading, settings=reading.settings | file_settings(*sorted(self.source.glob("*"))))
+        stages = super().stages()
         closing = next(number for number, stage in enumerate(stages) if stage.closes)
         needs = ("lists", "features", "lm", "graph")
         compared = [
@@ -90,7 +88,7 @@ class Recipe(own.Recipe):
         ]  # fmt: skip
         score = stages[closing]
         score = replace(score, needs=(*(score.needs or ()), *(stage.name for stage in compared)))
-        return [reading, *stages[:closing], *compared, score, *stages[closing + 1 :]]
+        return [*stages[:closing], *compared, score, *stages[closing + 1 :]]
 
     def result(self) -> job.RecipeResult:
         from recipes.speechocean.systems import figures_of

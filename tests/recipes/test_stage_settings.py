@@ -9,7 +9,7 @@ import recipes
 from readers.errors import ConfigError
 from recipes.cli.main import main
 from recipes.simple2d import data
-from recipes.stage_settings import cntk_settings, extends_training, file_settings
+from recipes.stage_settings import cntk_settings, extends_training, file_settings, joint_checksum
 from recipes.timit import run as timit
 
 CONFIGURATION = """
@@ -95,6 +95,29 @@ def test_files_are_compared_by_their_content(tmp_path):
     (tmp_path / "a.txt").write_text("b")
     assert list(first) == list(file_settings(tmp_path / "a.txt")) == ["checksum of a.txt"]
     assert first != file_settings(tmp_path / "a.txt")
+
+
+def test_each_of_several_files_of_a_name_counts(tmp_path):
+    paths = [tmp_path / folder / "words" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("a")
+    seen = set()
+    for path in paths:
+        seen.add(str(file_settings(*paths)))
+        path.write_text("b")
+    assert len(seen | {str(file_settings(*paths))}) == 3
+
+
+def test_a_joint_checksum_tells_names_and_contents(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    first, second = tmp_path / "a", tmp_path / "b"
+    checksums = [
+        joint_checksum(files) for files in ({"x": first}, {"y": first}, {"x": second}, {"x": first, "y": second})
+    ]
+    assert len(set(checksums)) == 4
+    assert joint_checksum({"x": first}) == checksums[0]
 
 
 SGD = "maxEpochs=4;learningRatesPerMB=0.8:0.4*2:0.2"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from recipes.cli.console import SIGNAL_BASE, run_guarded
 from recipes.cli.main import main
 from recipes.cli.score import Shown
 from recipes.job import RecipeResult
+from recipes.stage_settings import file_settings
 from recipes.stages import Stage, call, run_stages
 
 
@@ -141,6 +143,36 @@ def test_run_stages_a_stage_has_settings_of_its_own(tmp_path):
     assert json.loads((tmp_path / "stages" / "b.done").read_text())["settings"] == {"names": "y"}
 
 
+def test_run_stages_runs_a_stage_again_if_the_files_that_it_reads_are_others(tmp_path, capsys):
+    log = []
+    source, words = tmp_path / "source", tmp_path / "words"
+
+    def copy():
+        log.append("copy")
+        words.write_text(source.read_text().strip())
+
+    def count():
+        log.append("count")
+
+    def stages():
+        return [
+            Stage("copy", "", copy, (), inputs=lambda: file_settings(source)),
+            Stage("count", "", count, (), {"unit": "word"}, inputs=lambda: file_settings(words)),
+        ]
+
+    for text, ran in (("a", ["copy", "count"]), ("a", []), ("a\n", ["copy"]), ("b", ["copy", "count"])):
+        log.clear()
+        source.write_text(text)
+        run_stages(stages(), tmp_path)
+        assert log == ran
+    assert "stage 2/2 count: other settings than before: checksum of words was " in capsys.readouterr().out
+    words.unlink()
+    with pytest.raises(ConfigError, match="words: missing, and read by stage count; expected it there, or --from with"):
+        run_stages(stages(), tmp_path)
+    assert (tmp_path / "stages" / "count.done").is_file()
+    run_stages([*stages(), Stage("show", "", lambda: 0)], tmp_path, first="show")
+
+
 def test_run_stages_faults_name_the_stage(tmp_path):
     stages = recording_stages("abc", [])
     with pytest.raises(ConfigError, match="stage 'x' is not known; expected one of a, b, c"):
@@ -156,6 +188,18 @@ def test_run_stages_losses_make_exit_status_1_and_are_recorded(tmp_path):
     record = json.loads((tmp_path / "stages" / "a.done").read_text())
     assert record["lost_something"]
     assert record["settings"] == {"seed": 4}
+
+
+def test_run_stages_a_stage_with_losses_on_a_full_disk_is_not_done(tmp_path, monkeypatch, capsys):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    run_stages(recording_stages("a", []), tmp_path)
+    assert run_guarded(run_stages, recording_stages("b", [], {"b": 1}), tmp_path) == 2
+    assert "stage b lost something, and the disk is full; make room and run" in capsys.readouterr().err
+    monkeypatch.undo()
+    log = []
+    run_stages(recording_stages("ab", log), tmp_path)
+    assert log == ["b"]
 
 
 def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):

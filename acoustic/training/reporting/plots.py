@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.common.files import atomic_write
+from readers.common.jobs.stop_signals import interrupts_held_back
 from readers.errors import PictureWarning
 
 logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no advice about its cache where no home can be written
@@ -25,7 +26,8 @@ def new_figure(width: float, height: float) -> Any:
 
 def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
     """Write a figure as a PNG file; warns in one line of characters that no font has."""
-    with atomic_write(path) as file, warnings.catch_warnings(record=True) as caught:
+    # Matplotlib's compiled parts turn the exception of a signal into a ValueError.
+    with interrupts_held_back(), atomic_write(path) as file, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, format="png", dpi=dpi)
     missing = {match[1]: "" for warning in caught if (match := MISSING_GLYPH.match(str(warning.message)))}

@@ -31,15 +31,18 @@ def test_lattice_free_mmi_needs_an_hour_of_training_speech(tmp_path):
     assert isinstance(recipe(tmp_path, 10, final="ce").final, CrossEntropy)
 
 
-def test_a_training_depends_on_the_settings_of_the_networks_that_it_may_be(tmp_path):
-    both = recipe(tmp_path, 1).final_settings()
-    actions = [name for name in both if name.endswith(".action")]
-    assert actions == ["ce Own_Train.action", "lfmmi LFMMI_Train.action", "lfmmi LFMMI_Combine.action"]
-    for name in ("ce", "lfmmi"):
-        chosen = recipe(tmp_path, 1, final=name).final_settings()
-        assert chosen == {key: value for key, value in both.items() if key.startswith(f"{name} ")}
-    changed = recipe(tmp_path, 1, final="lfmmi", overrides=("Units=64",)).final_settings()
-    assert changed != recipe(tmp_path, 1, final="lfmmi").final_settings()
+def test_a_training_depends_on_the_settings_of_the_network_that_it_is(tmp_path):
+    def settings(hours, **options):
+        stage = next(stage for stage in recipe(tmp_path, hours, **options).stages() if stage.name == "train")
+        return stage.with_inputs().settings
+
+    by_hours = {hours: settings(hours) for hours in (0.5, 1)}
+    for hours, name, commands in ((0.5, "ce", ["Own_Train"]), (1, "lfmmi", ["LFMMI_Train", "LFMMI_Combine"])):
+        actions = [key for key in by_hours[hours] if key.endswith(".action")]
+        assert actions == [f"{command}.action" for command in commands]
+        assert settings(hours, final=name) == settings(2, final=name) == by_hours[hours]
+    assert settings(1, overrides=("Units=64",)) != by_hours[1]
+    assert settings(0.5, overrides=("Units=64",)) == by_hours[0.5]
 
 
 def test_the_features_are_listed_again_if_another_part_of_the_development_set_is_for_tuning(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import shlex
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -134,19 +135,56 @@ def test_the_lines_of_commands_give_the_same_options(printed, place, monkeypatch
         assert options_from(make_parser().parse_args(words), DecodeOptions).to_flags() == words
 
 
+def done_before(capsys) -> list[str]:
+    lines = capsys.readouterr().out.splitlines()
+    return [line.split()[2].rstrip(":") for line in lines if line.endswith(": done before")]
+
+
 @pytest.mark.slow
-def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, monkeypatch, capsys):
-    monkeypatch.chdir(finished)
-    (finished / "text").write_text("ab ba ab\nba\n")
+def test_a_change_repeats_what_depends_on_it_and_from_a_stage_on(finished, tmp_path, monkeypatch, capsys):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("ab ba ab\nba\n")
     assert main([*RECIPE, "--text", "text", "--text-words", "1", "--to", "lm"]) == 0
     lines = capsys.readouterr().out.splitlines()
     done = [line.split()[2].rstrip(":") for line in lines if line.endswith(": done before")]
-    assert done == ["import"]
-    assert "<UNK>" in (finished / "exp/lm/trained.arpa").read_text()
+    assert done == ["import", "features"]
+    assert "<UNK>" in Path("exp/lm/trained.arpa").read_text()
     weights = [line.split("--weights ")[1].split()[0] for line in lines if "--weights " in line]
     assert len(weights) == 2
     assert len(set(weights)) == 1
     assert sum(map(float, weights[0].split(","))) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_changed_corpus_repeats_the_stages_that_read_it(place, tmp_path, monkeypatch, capsys):
+    data = shutil.copytree(place / "data", tmp_path / "data")
+    dictionary = Path(shutil.copy(place / "words.dict", tmp_path))
+    monkeypatch.chdir(tmp_path)
+    recording, other = data / "speaker0/s0-0.wav", data / "speaker0/s0-1.wav"
+    changes = [
+        (lambda: None, []),
+        (recording.touch, ["import", "lists", "features"]),
+        (lambda: (data / "README").write_text("of tones"), ["lists", "features"]),
+        (lambda: recording.with_suffix(".txt").write_text("ab\n"), ["features"]),
+        (lambda: dictionary.write_text(dictionary.read_text() + "ABBA a b b a\n"), ["features"]),
+        (lambda: shutil.copy(other, recording), []),
+    ]
+    for change, done in changes:
+        change()
+        assert main([*RECIPE, "--to", "features"]) == 0
+        assert done_before(capsys) == done
+
+
+@pytest.mark.slow
+def test_another_final_network_repeats_nothing_before_its_graphs(finished, tmp_path, monkeypatch, capsys):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert main([*RECIPE, "--final", "ce"]) == 0  # as by default
+    assert len(done_before(capsys)) == 16
+    assert main([*RECIPE, "--final", "lfmmi", "--to", "chain"]) == 0
+    assert done_before(capsys)[-1] == "copies"
+    assert Path("exp/final/chain/denominator").is_file()
 
 
 @pytest.mark.parametrize(

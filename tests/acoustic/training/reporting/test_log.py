@@ -1,5 +1,7 @@
 """Lines of the training log, character for character, and the history file."""
 
+import signal
+
 import pytest
 
 from acoustic.training.evaluation import EvaluationTotals, figure_text
@@ -13,6 +15,7 @@ from acoustic.training.reporting.log import (
     validation_line,
 )
 from acoustic.training.reporting.plots import draw_history
+from readers.common.jobs.stop_signals import stopped_by_signals
 from readers.errors import FormatError
 
 
@@ -100,3 +103,17 @@ def test_errors_are_drawn_in_percent_beside_the_learning_rate(tmp_path, monkeypa
     assert [line.get_ydata().tolist() for line in error.lines] == [[50.0, 25.0]]
     assert error.get_ylabel() == "% of frames"
     assert [line.get_ydata().tolist() for line in rate.lines] == [[0.1, 0.05]]
+
+
+def test_a_signal_while_a_picture_is_drawn_stops_the_run_after_it(tmp_path):
+    class Figure:
+        def savefig(self, file, **_):
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            except KeyboardInterrupt:  # as matplotlib's compiled parts do
+                raise ValueError from None
+            file.write(b"PNG")
+
+    with pytest.raises(KeyboardInterrupt), stopped_by_signals():
+        plots.save_figure(Figure(), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes() == b"PNG"

@@ -1,9 +1,12 @@
 """A training that was interrupted, is repeated, or finds models of another: what it takes up and what it leaves."""
 
+import math
+
 import numpy as np
 import pytest
 
 from acoustic.network.model_file import save_model
+from acoustic.training import trainer
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, RmsProp
 from acoustic.training.sgd import train
@@ -103,6 +106,22 @@ def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_p
     assert (tmp_path / "broken.2.ckp").exists()
     assert run("broken").start_epoch == 1
     assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_death_before_the_picture_of_a_training_repeats_its_last_epoch(ring_reader, tmp_path, monkeypatch):
+    def die(*_):
+        raise Killed
+
+    def run():
+        return train(ring_network(), ring_reader(), ring_options(seed=3), model_path=tmp_path / "m")
+
+    monkeypatch.setattr(trainer, "PLOT_INTERVAL", math.inf)
+    monkeypatch.setattr(trainer, "draw_history", die)
+    with pytest.raises(Killed):
+        run()
+    monkeypatch.undo()
+    assert run().start_epoch == 2
+    assert (tmp_path / "m.png").is_file()
 
 
 def test_a_missing_checkpoint_is_said_and_training_goes_on(ring_reader, tmp_path):
