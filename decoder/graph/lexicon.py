@@ -17,6 +17,7 @@ import numpy as np
 from decoder.graph.openfst import EPSILON, ArcArrays
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 
@@ -91,21 +92,24 @@ def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocab
 
 
 def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
-    """Raise GraphError for words with phones that are not in the state map (the first ten)."""
+    """Raise GraphError for words with phones that are not in the state map, and for phones without states."""
     entries = itertools.chain(
         ((word, phones) for word, phones, _ in lexicon.words),
         ((SENTENCE_START, phones) for phones, _ in lexicon.starts),
         ((SENTENCE_END, phones) for phones, _ in lexicon.ends),
         [("(silence between words)", (lexicon.silence,))] if lexicon.optional_silence else [],
     )
-    lacking = dict.fromkeys((word, phone) for word, phones in entries for phone in phones if phone not in state_map)
-    if lacking:
-        shown = ", ".join(f"'{phone}' of {word}" for word, phone in itertools.islice(lacking, 10))
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the model state map")
+    require_models(entries, state_map, "the model state map")
     empty = [phone for phone, states in state_map.items() if not states]
     if empty:
         raise GraphError(f"model state map: '{empty[0]}' has no states; expected at least one")
+
+
+def require_models(entries: Iterable[tuple[str, Sequence[str]]], models: Collection[str], where: str) -> None:
+    """Raise GraphError for words, given with their phones, some of which have no model; where: of the models."""
+    lacking = {f"'{phone}' of {word}": None for word, phones in entries for phone in phones if phone not in models}
+    if lacking:
+        raise GraphError(f"dictionary: phones without a model: {listed(lacking)}; expected phones of {where}")
 
 
 def drop_without_models(
