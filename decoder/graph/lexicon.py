@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.graph.openfst import EPSILON, ArcArrays, chain_arcs
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
@@ -200,18 +200,12 @@ class LexiconAcceptor:
 
     def arrays(self) -> ArcArrays:
         """All chains as arcs; the cost of a chain is on its first arc."""
-        length = np.array([len(labels) for _, _, labels, _ in self._chains])
-        ends = np.cumsum(length)
-        first, last = ends - length, ends - 1
-        label = np.fromiter(itertools.chain.from_iterable(c[2] for c in self._chains), dtype=np.int32, count=ends[-1])
-        inner = np.ones(ends[-1], dtype=bool)  # arcs that end in a new state
-        inner[last] = False
-        target = np.cumsum(inner) - 1 + self._num_states
-        source = np.concatenate([[0], target[:-1]])
-        source[first] = [c[0] for c in self._chains]
-        target[last] = [c[1] for c in self._chains]
-        cost = np.zeros(ends[-1], dtype=np.float32)
-        cost[first] = [c[3] for c in self._chains]
-        final_cost = np.full(self._num_states + inner.sum(), np.inf, dtype=np.float32)
+        sources, targets, labels, costs = zip(*self._chains)
+        source, target, first = chain_arcs(sources, targets, np.array(list(map(len, labels))), self._num_states)
+        num_arcs = len(source)
+        label = np.fromiter(itertools.chain.from_iterable(labels), dtype=np.int32, count=num_arcs)
+        cost = np.zeros(num_arcs, dtype=np.float32)
+        cost[first] = costs
+        final_cost = np.full(self._num_states + num_arcs - len(first), np.inf, dtype=np.float32)
         final_cost[self.FINAL] = 0.0
         return ArcArrays(source.astype(np.int32), target.astype(np.int32), label, cost, final_cost, self.START).sorted()
