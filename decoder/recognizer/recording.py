@@ -220,10 +220,10 @@ class SampleStage:
         return np.zeros(0, np.float32)
 
 
-def one_channel(samples: object, channel: Channel, where: str = "samples") -> np.ndarray:
+def one_channel(samples: object, channel: Channel) -> np.ndarray:
     """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
-    scaled = pcm_scale(samples, where)
-    return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, where)
+    scaled = pcm_scale(samples, "samples")
+    return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, "samples")
 
 
 def _is_open(audio: object) -> TypeGuard[BinaryIO]:
