@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.arrays import Integer
 from readers.common.kernels import njit
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
 
@@ -106,7 +107,7 @@ class Arcs(NamedTuple):
 
 
 @njit(cache=True)
-def _slot(keys: Keys, values: Ints, key: int | np.int64) -> int | np.int64:
+def _slot(keys: Keys, values: Ints, key: Integer) -> Integer:
     """The slot of a key in a hash table, or the empty one for it; the size of the table is a power of two."""
     mask = len(keys) - 1
     slot = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
@@ -123,7 +124,7 @@ def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
 
 
 @njit(cache=True)
-def _nodes_with_room(nodes: Nodes, needed: int) -> Nodes:
+def _nodes_with_room(nodes: Nodes, needed: Integer) -> Nodes:
     """The nodes in tables with room for `needed`."""
     size = len(nodes.left)
     if needed <= size:
@@ -141,7 +142,7 @@ def _nodes_with_room(nodes: Nodes, needed: int) -> Nodes:
 
 
 @njit(cache=True)
-def _arcs_with_room(arcs: Arcs, needed: int) -> Arcs:
+def _arcs_with_room(arcs: Arcs, needed: Integer) -> Arcs:
     """The arcs in arrays with room for `needed`."""
     size = len(arcs.source)
     if needed <= size:
@@ -157,7 +158,9 @@ def _arcs_with_room(arcs: Arcs, needed: int) -> Arcs:
 
 
 @njit(cache=True)
-def _add_arc(arcs: Arcs, number: int, source: int, target: int, output: int, weight: float) -> None:
+def _add_arc(
+    arcs: Arcs, number: int, source: Integer, target: Integer, output: Integer, weight: float | np.float32
+) -> None:
     """Enter arc `number`; there must be room."""
     arcs.source[number] = source
     arcs.target[number] = target
@@ -166,7 +169,7 @@ def _add_arc(arcs: Arcs, number: int, source: int, target: int, output: int, wei
 
 
 @njit(cache=True)
-def _number_of(nodes: Nodes, num_nodes: int, key: int | np.int64, left: int, right: int) -> int:
+def _number_of(nodes: Nodes, num_nodes: Integer, key: Integer, left: Integer, right: Integer) -> Integer:
     """The number of the node with a key; it is `num_nodes`, and entered, if there is none.  There must be room."""
     slot = _slot(nodes.keys, nodes.values, key)
     if nodes.values[slot] < 0:
@@ -178,7 +181,7 @@ def _number_of(nodes: Nodes, num_nodes: int, key: int | np.int64, left: int, rig
 
 
 @njit(cache=True)
-def _start(log_initial: Floats) -> tuple[Nodes, int, Arcs]:
+def _start(log_initial: Floats) -> tuple[Nodes, Integer, Arcs]:
     """The initial states of the denominator as nodes with the keys of these states, their number, and room for arcs."""
     size = FIRST_CAPACITY
     nodes = Nodes(
@@ -188,7 +191,7 @@ def _start(log_initial: Floats) -> tuple[Nodes, int, Arcs]:
         np.full(2 * size, -1, np.int32),
     )
     nodes = _nodes_with_room(nodes, len(log_initial))
-    num_nodes = 0
+    num_nodes: Integer = 0
     for state in range(len(log_initial)):
         if log_initial[state] > -np.inf:
             num_nodes = _number_of(nodes, num_nodes, np.int64(state), 0, state) + 1
@@ -234,7 +237,7 @@ def _compose_aligned(
 
     next_bits = np.zeros(num_outputs, np.int64)
     next_set = np.zeros(num_outputs, np.int32)
-    first_node = 0
+    first_node: Integer = 0
     for frame in range(begin, end):
         last_node = num_nodes
         new_low = low
