@@ -29,14 +29,12 @@ def open_decoder(graph: Path, lm: Path) -> Decoder:
     return assembly.open_decoder(graph / "graph.dg", graph / "cntkmap", assembly.open_lm(lm, None))
 
 
-def score_utterances(
-    model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None, ivectors: Path | None = None
-) -> dict[str, Float32Array]:
+def score_utterances(model: Path, scp: Path, window: int, ivectors: Path | None = None) -> dict[str, Float32Array]:
     """Return utterance -> scaled log-likelihoods (states, frames) float32.
 
-    chunks: see AcousticScorer; ivectors: the list of the i-vectors of these utterances, for a network that takes them.
+    ivectors: the list of the i-vectors of these utterances, for a network that takes them.
     """
-    scorer = open_scorer(model, window=window, chunks=chunks)
+    scorer = open_scorer(model, window=window)
     vectors = None
     if ivectors is not None:
         vectors = VectorFiles(

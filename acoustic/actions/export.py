@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from acoustic.actions.base import CommonSettings, ModelOptions, NetworkAction
-from acoustic.export.onnx_export import export_onnx, require_onnx
+from acoustic.export.onnx_export import export_onnx, require_package
 from acoustic.network.network import Network
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
@@ -36,7 +36,7 @@ class Export(NetworkAction):
         super().__init__(config, common)
         beside = self.model_path.with_name(f"{self.model_path.name}.onnx")
         self.output_path = self.settings.output_path or beside
-        require_onnx(config.where("action"))
+        require_package("onnx", config.where("action"))
         require_writable(self.output_path, [self.model_path])
 
     def run(self, log: Log, progress: Progress) -> RunReport:

@@ -26,6 +26,7 @@ from acoustic.engine.inputs import NetworkInputs, add_feature_records, add_vocab
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.properties import SOCKET
+from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.report import Progress
 from readers.config.check import CheckedConfig
@@ -287,5 +288,4 @@ def _sizes(network: Network) -> str:
     )
     shapes = [network.shapes[node.name] for node in network.parameters()]
     weights = [str(shape) for shape in shapes if shape.cols != 1]
-    more = f" and {len(weights) - MAX_WEIGHTS} more" if len(weights) > MAX_WEIGHTS else ""
-    return f"inputs {inputs or 'none'}; weights {', '.join(weights[:MAX_WEIGHTS]) or 'none'}{more}"
+    return f"inputs {inputs or 'none'}; weights {listed(weights, MAX_WEIGHTS) or 'none'}"

@@ -176,26 +176,26 @@ def _check_classes(engine: HasInputs, reader: Any, title: str) -> None:
                     )
 
 
-def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
+def cut_warnings(network: Network, reader: Any, minibatch_size: int) -> list[str]:
     """Return warnings for networks with look-ahead or sequence criteria when the reader cuts sequences."""
     warnings = []
     cuts = getattr(reader, "cuts", False)
     future = [node for node in network.delays() if node.delay < 0]
     if future and cuts and not reader.ahead:
         warnings.append(
-            f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
+            f"{future[0].where}: reader has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
             "shows it what follows, truncated=false whole utterances"
         )
     paths = [node for node in network.nodes.values() if isinstance(node, PathNode)]
     if paths and cuts:
         warnings.append(
-            f"{paths[0].where}: {title} has truncated=true, and each piece of an utterance counts as a sequence of its "
+            f"{paths[0].where}: reader has truncated=true, and each piece of an utterance counts as a sequence of its "
             "own; expected truncated=false"
         )
     count = reader.num_cut(minibatch_size) if paths and hasattr(reader, "num_cut") else 0
     if count:
         warnings.append(
-            f"{paths[0].where}: {count} of {reader.num_utterances} sentences of {title} are longer than minibatchSize "
+            f"{paths[0].where}: {count} of {reader.num_utterances} sentences of reader are longer than minibatchSize "
             f"{minibatch_size}, and each piece of them counts as one; expected minibatches of the longest sentence"
         )
     return warnings

@@ -190,9 +190,5 @@ class PairEngine:
         """Return the value of a node; see Engine.value."""
         return (self.encoder if name in self.encoder.network.nodes else self.decoder).value(name)
 
-    def allocated(self) -> int:
-        """Return the bytes of the buffers of both networks; see Engine.allocated."""
-        return self.encoder.allocated() + self.decoder.allocated()
-
 
 AnyEngine = Engine | PairEngine

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 FEATURE_RECORDS = "feature_records"  # metadata: how the features of each input were computed
 
 
-def require_onnx(where: str) -> None:
-    """Raise ModelError, naming what requires it, unless the onnx package is installed."""
-    if importlib.util.find_spec("onnx") is None:
+def require_package(name: str, where: str) -> None:
+    """Raise ModelError, naming what requires it, unless a package of the extra `onnx` is installed."""
+    if importlib.util.find_spec(name) is None:
         raise ModelError(
-            f"{where}: the onnx package is missing; expected it to be installed: "
+            f"{where}: the {name} package is missing; expected it to be installed: "
             "pip install '.[onnx]' in the project's directory"
         )
 
@@ -43,7 +43,7 @@ def to_onnx(network: Network, outputs: Sequence[str]) -> "ModelProto":
 
     Raises ModelError for unknown nodes, types without a form in ONNX, and statistics that are not computed.
     """
-    require_onnx("export to ONNX")
+    require_package("onnx", "export to ONNX")
     names = list(dict.fromkeys(outputs))
     graph = OnnxGraph(np.dtype(network.backend.dtype))
     tensors: dict[str, str] = {}

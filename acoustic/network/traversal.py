@@ -131,19 +131,18 @@ def loop_order(component: Sequence[Node], children: Children = computed_operands
     return order
 
 
-def time_reach(root: Node, children: Children = computed_operands) -> tuple[float, float]:
+def time_reach(root: Node) -> tuple[float, float]:
     """Return the number of earlier and of later steps of the inputs on which any value below a node may depend.
 
     It is infinite where a loop or a node goes on to the beginning or the end of a sequence.
     """
     reach_of_node: dict[str, tuple[float, float]] = {}
-    for component in components([root], children):  # operands first
-        operand_reaches = [
-            reach_of_node[child.name] for node in component for child in children(node) if child.name in reach_of_node
-        ]
+    for component in components([root], computed_operands):  # operands first
+        operands = {child.name for node in component for child in computed_operands(node)}
+        operand_reaches = [reach_of_node[name] for name in operands if name in reach_of_node]
         reach = [max((operand_reach[k] for operand_reach in operand_reaches), default=0.0) for k in (0, 1)]
         component_reach = [max(node.reach[k] for node in component) for k in (0, 1)]
-        if is_loop(component, children):
+        if is_loop(component, computed_operands):
             component_reach = [float("inf") if steps else 0.0 for steps in component_reach]
         reach_of_node.update(
             dict.fromkeys(

@@ -61,35 +61,34 @@ class DelayNode(Node):
             raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
         return context.sequences
 
+    def _moves(self, sequences: Sequences, num_columns: int) -> tuple[slice, slice, Any]:
+        """Return the columns of V and of the operand that they are, and which of V's, as (1, T), have such a value."""
+        shift = self.delay * sequences.num_slots
+        count = max(0, num_columns - abs(shift))
+        usable = sequences.usable(self.delay).reshape(1, -1)
+        if shift > 0:
+            return slice(shift, None), slice(0, count), usable
+        return slice(0, count), slice(num_columns - count, None), usable
+
     def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         sequences = self.sequences(context)
         default = self.settings["defaultHiddenActivity"]
-        usable = sequences.usable(self.delay).reshape(1, -1)
-        shift = self.delay * sequences.num_slots
-        count = max(0, x.shape[1] - abs(shift))
+        value_columns, operand_columns, usable = self._moves(sequences, x.shape[1])
         out[...] = default
-        if shift > 0:
-            out[:, shift:] = x[:, :count]
+        out[:, value_columns] = x[:, operand_columns]
+        if self.delay > 0:
             before = sequences.held(self.name, x.shape[0], self.delay, x)
-            some = min(shift, x.shape[1])
+            some = min(value_columns.start, x.shape[1])
             out[:, :some] = before[:, :some]
             sequences.hold(self.name, self.delay, before, x)
-        else:
-            out[:, :count] = x[:, x.shape[1] - count :]
         context.xp.copyto(out, default, where=~usable)
 
     def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Delay the direction; the held values and the default do not move."""
         (moved,) = tangents
-        sequences = self.sequences(context)
-        usable = sequences.usable(self.delay).reshape(1, -1)
-        shift = self.delay * sequences.num_slots
+        value_columns, operand_columns, usable = self._moves(self.sequences(context), moved.shape[1])
         out = context.xp.zeros_like(moved)
-        count = max(0, moved.shape[1] - abs(shift))
-        value_columns = slice(shift, None) if shift > 0 else slice(0, count)
-        operand_columns = slice(0, count) if shift > 0 else slice(moved.shape[1] - count, None)
-        if count:
-            context.xp.multiply(moved[:, operand_columns], usable[:, value_columns], out=out[:, value_columns])
+        context.xp.multiply(moved[:, operand_columns], usable[:, value_columns], out=out[:, value_columns])
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
@@ -103,17 +102,11 @@ class DelayNode(Node):
         return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
     def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        sequences = self.sequences(context)
-        usable = sequences.usable(self.delay).reshape(1, -1)
-        shift = self.delay * sequences.num_slots
-        count = max(0, grad.shape[1] - abs(shift))
+        value_columns, operand_columns, usable = self._moves(self.sequences(context), grad.shape[1])
 
         def write(out: Any) -> None:
             out[...] = 0
-            value_columns = slice(shift, None) if shift > 0 else slice(0, count)
-            operand_columns = slice(0, count) if shift > 0 else slice(grad.shape[1] - count, None)
-            if count:
-                context.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
+            context.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
 
         grads.add(0, write)
 

@@ -4,14 +4,13 @@ The model takes (frames, rows) and returns (frames, outputs), one row per frame,
 `action=export` writes it. onnxruntime is imported when a model is opened.
 """
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from acoustic.export.onnx_export import FEATURE_RECORDS
+from acoustic.export.onnx_export import FEATURE_RECORDS, require_package
 from acoustic.network.model_file import read_feature_records
 from acoustic.network.unseen_classes import UNSEEN
 from acoustic.scoring.window_scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
@@ -20,15 +19,6 @@ from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError, ShapeError
 
 SAME_SCORES = 1e-3  # largest difference, relative to the largest score, between a frame alone and among others
-
-
-def require_onnxruntime(where: str) -> None:
-    """Raise ModelError, naming what requires it, unless the onnxruntime package is installed."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        raise ModelError(
-            f"{where}: the onnxruntime package is missing; expected it to be installed: "
-            "pip install '.[onnx]' in the project's directory"
-        )
 
 
 class OnnxScorer(WindowScorer):
@@ -70,7 +60,7 @@ class OnnxScorer(WindowScorer):
         self.source = str(model_path)
         if window is not None:
             frame_rows(self.source, window, window)
-        require_onnxruntime(self.source)
+        require_package("onnxruntime", self.source)
         self._session = _open_session(self.source)
         inputs = self._session.get_inputs()
         outputs = self._session.get_outputs()

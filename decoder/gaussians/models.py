@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.gaussians.kernels import MixtureArrays, accumulate, state_scores
+from readers.common.faults import listed
 from readers.errors import FormatError, ShapeError
 from readers.htk.hmm_set import (
     Hmm,
@@ -197,7 +198,7 @@ class GaussianModels:
         state_of |= hmm_set.macros["s"]
         lacking = [name for name in states if name not in state_of]
         if lacking or not states:
-            raise FormatError(f"{where}: no state {', '.join(lacking[:10])}; expected all states of the state list")
+            raise FormatError(f"{where}: no state {listed(lacking)}; expected all states of the state list")
         mixtures: list[StreamMixture] = []
         for name in states:
             if len(state_of[name].streams) != 1:

@@ -69,9 +69,7 @@ def state_occupancy(models: GaussianModels, occupancy: np.ndarray) -> np.ndarray
     return np.add.reduceat(occupancy, models.first[:-1])
 
 
-def estimate_gaussians(
-    models: GaussianModels, sums: Accumulator, floor: np.ndarray, least_weight: float = LEAST_PROBABILITY
-) -> GaussianModels:
+def estimate_gaussians(models: GaussianModels, sums: Accumulator, floor: np.ndarray) -> GaussianModels:
     """The Gaussians of greatest likelihood: one step of the EM algorithm.
 
     Parameters
@@ -81,8 +79,6 @@ def estimate_gaussians(
     sums : Accumulator
     floor : (d,) float64
         Least variances.
-    least_weight : float
-        Least mixture weight.
 
     Returns
     -------
@@ -93,7 +89,7 @@ def estimate_gaussians(
     weights = models.weights.copy()
     for low, high in itertools.pairwise(models.first):
         if high - low > 1 and sums.occupancy[low:high].sum() > 0:
-            weights[low:high] = floored(sums.occupancy[low:high], least_weight)
+            weights[low:high] = floored(sums.occupancy[low:high], LEAST_PROBABILITY)
     means, variances = sums.diagonal(models.means, models.variances, floor)
     return replace(models, weights=weights, means=means, variances=variances)
 

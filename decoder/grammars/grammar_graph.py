@@ -12,14 +12,13 @@ from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Topology
-from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, require_models, round_to_grid
 from decoder.graph.monophone import RESERVED_WORDS, DecodingAcceptor, as_acceptor, optimise
 from decoder.graph.openfst import ArcArrays
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import (
     arcs_of_silence,
-    check_phone_models,
     check_topologies,
     costs_between,
     has_context,
@@ -122,7 +121,8 @@ def build_grammar_graph(
     used = {words[label - 1] for label in np.unique(acceptor.label)}
     lexicon = replace(lexicon, words=[entry for entry in lexicon.words if entry[0] in used])
     lexicon = normalised(lexicon, *silences)
-    check_phone_models(lexicon.words, {phone_of(name) for name in models.states})
+    centres = {phone_of(name) for name in models.states}
+    require_models(((word, phones) for word, phones, _ in lexicon.words), centres, "the HMM set")
     built = _Compilation(models, lexicon, options, grammar, silence, pause, network.where)
     arrays, sizes = optimise(built.arrays(acceptor, words), progress)
     outputs = {word: lexicon.outputs[word] for word in (*used, SENTENCE_START, SENTENCE_END) if word in lexicon.outputs}

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from decoder.graph.lexicon import Lexicon
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.language.grammars.network import UNKNOWN, WordNetwork
 
 EMPTY_WORDS = {"!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END", "SENT-START", "SENT-END"}  # of HTK's examples
 EMPTY_WORDS |= {SENTENCE_START, SENTENCE_END}
-SHOWN = 10  # words in a message
 
 
 def spelled_as_dictionary(
@@ -47,9 +47,3 @@ def spelled_as_dictionary(
         if arc.word is None or arc.word in spelling
     ]
     return WordNetwork(network.num_nodes, arcs, network.where), missing
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return the first of many words, for a message."""
-    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-    return ", ".join(words[:SHOWN]) + more

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoder.grammars.vocabulary import listed
 from decoder.graph.lexicon import round_to_grid
 from decoder.graph.monophone import renumbered
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.language.grammars.network import WordArc, WordNetwork
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from decoder.graph.lexicon import round_to_grid
 from decoder.graph.openfst import EPSILON
 from decoder.graph.phone_models import EarlyExits, PhoneModels
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.trees import phone_of
 
@@ -91,11 +92,9 @@ class TriphoneTable:
         """Raise GraphError for models that were asked for and do not exist (the first ten)."""
         if not self.missing:
             return
-        shown = ", ".join(itertools.islice(self.missing, 10))
-        more = f" and {len(self.missing) - 10} more" if len(self.missing) > 10 else ""
         raise GraphError(
-            f"HMM set: no model for {len(self.missing)} triphones: {shown}{more}; expected one for every triphone "
-            "within and across words; decision trees supply those that were never seen"
+            f"HMM set: no model for {len(self.missing)} triphones: {listed(self.missing)}; expected one for every "
+            "triphone within and across words; decision trees supply those that were never seen"
         )
 
     @property

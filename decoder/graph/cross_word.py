@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from decoder.graph.context import TriphoneTable
 from decoder.graph.lexicon import round_to_grid
-from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.graph.openfst import EPSILON, ArcArrays, chain_arcs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 
 START, BEGUN, AFTER_SILENCE, BEFORE_SILENCE, END, FINAL = range(6)
@@ -201,20 +201,11 @@ class CrossWordAcceptor:
         source, target, label, cost = (np.concatenate(parts) for parts in zip(*self._arcs))
         c_source, c_target, model = (np.concatenate(parts) for parts in zip(*self._chains))
         length = self.table.length[model]
-        ends = np.cumsum(length)
-        total = int(length.sum())
-        first, last = ends - length, ends - 1
-        within = np.arange(total) - np.repeat(first, length)
-        inner = np.ones(total, dtype=bool)  # arcs that end in a new node
-        inner[last] = False
-        chain_target = np.cumsum(inner) - 1 + self.num_nodes
-        chain_source = np.roll(chain_target, 1)
-        chain_source[first] = c_source
-        chain_target[last] = c_target
-        places = np.repeat(self.table.offset[model], length) + within
+        chain_source, chain_target, first = chain_arcs(c_source, c_target, length, self.num_nodes)
+        places = np.repeat(self.table.offset[model] - first, length) + np.arange(len(chain_source))
         early = np.flatnonzero(np.isfinite(self.table.leave_cost[places]))  # states after which a model may be left
         leaving = np.repeat(c_target, length)[early]
-        final_cost = np.full(self.num_nodes + int(inner.sum()), np.inf, dtype=np.float32)
+        final_cost = np.full(self.num_nodes + len(chain_source) - len(first), np.inf, dtype=np.float32)
         final_cost[FINAL] = 0.0
         return ArcArrays(
             np.concatenate([source, chain_source, chain_target[early]]).astype(np.int32),

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.graph.openfst import EPSILON, ArcArrays, chain_arcs
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 
@@ -91,21 +92,24 @@ def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocab
 
 
 def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
-    """Raise GraphError for words with phones that are not in the state map (the first ten)."""
+    """Raise GraphError for words with phones that are not in the state map, and for phones without states."""
     entries = itertools.chain(
         ((word, phones) for word, phones, _ in lexicon.words),
         ((SENTENCE_START, phones) for phones, _ in lexicon.starts),
         ((SENTENCE_END, phones) for phones, _ in lexicon.ends),
         [("(silence between words)", (lexicon.silence,))] if lexicon.optional_silence else [],
     )
-    lacking = dict.fromkeys((word, phone) for word, phones in entries for phone in phones if phone not in state_map)
-    if lacking:
-        shown = ", ".join(f"'{phone}' of {word}" for word, phone in itertools.islice(lacking, 10))
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the model state map")
+    require_models(entries, state_map, "the model state map")
     empty = [phone for phone, states in state_map.items() if not states]
     if empty:
         raise GraphError(f"model state map: '{empty[0]}' has no states; expected at least one")
+
+
+def require_models(entries: Iterable[tuple[str, Sequence[str]]], models: Collection[str], where: str) -> None:
+    """Raise GraphError for words, given with their phones, some of which have no model; where: of the models."""
+    lacking = {f"'{phone}' of {word}": None for word, phones in entries for phone in phones if phone not in models}
+    if lacking:
+        raise GraphError(f"dictionary: phones without a model: {listed(lacking)}; expected phones of {where}")
 
 
 def drop_without_models(
@@ -196,18 +200,12 @@ class LexiconAcceptor:
 
     def arrays(self) -> ArcArrays:
         """All chains as arcs; the cost of a chain is on its first arc."""
-        length = np.array([len(labels) for _, _, labels, _ in self._chains])
-        ends = np.cumsum(length)
-        first, last = ends - length, ends - 1
-        label = np.fromiter(itertools.chain.from_iterable(c[2] for c in self._chains), dtype=np.int32, count=ends[-1])
-        inner = np.ones(ends[-1], dtype=bool)  # arcs that end in a new state
-        inner[last] = False
-        target = np.cumsum(inner) - 1 + self._num_states
-        source = np.concatenate([[0], target[:-1]])
-        source[first] = [c[0] for c in self._chains]
-        target[last] = [c[1] for c in self._chains]
-        cost = np.zeros(ends[-1], dtype=np.float32)
-        cost[first] = [c[3] for c in self._chains]
-        final_cost = np.full(self._num_states + inner.sum(), np.inf, dtype=np.float32)
+        sources, targets, labels, costs = zip(*self._chains)
+        source, target, first = chain_arcs(sources, targets, np.array(list(map(len, labels))), self._num_states)
+        num_arcs = len(source)
+        label = np.fromiter(itertools.chain.from_iterable(labels), dtype=np.int32, count=num_arcs)
+        cost = np.zeros(num_arcs, dtype=np.float32)
+        cost[first] = costs
+        final_cost = np.full(self._num_states + num_arcs - len(first), np.inf, dtype=np.float32)
         final_cost[self.FINAL] = 0.0
         return ArcArrays(source.astype(np.int32), target.astype(np.int32), label, cost, final_cost, self.START).sorted()

@@ -26,6 +26,7 @@ from decoder.graph.options import GraphOptions
 from decoder.graph.push import push_to_start
 from decoder.graph.transitions import require_transitions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.language.arpa import Arpa
@@ -175,7 +176,7 @@ def lookahead_costs(
         raise GraphError("language model: </s> has probability 0 after every history; expected sentences that can end")
     if impossible and not drop_missing:
         raise GraphError(
-            f"language model: probability 0 after every history for {', '.join(impossible[:10])}; expected every "
+            f"language model: probability 0 after every history for {listed(impossible)}; expected every "
             "dictionary word to be possible, or missing words to be dropped by the option drop_missing"
         )
     dropped += [(word, "impossible in the language model") for word in impossible]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from kaldifst import StdVectorFst
@@ -64,6 +65,25 @@ class ArcArrays:
         output = None if self.output is None else self.output[order]
         source, target, label, cost = (column[order] for column in (self.source, self.target, self.label, self.cost))
         return ArcArrays(source, target, label, cost, self.final_cost, self.start, output)
+
+
+def chain_arcs(
+    source: npt.ArrayLike, target: npt.ArrayLike, length: np.ndarray, num_states: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Chains of arcs, one after the other, through new states, which are numbered from num_states on.
+
+    source, target (N,): the ends of each chain; length (N,): its number of arcs, at least 1.
+    Returns the states where the arcs begin and end, and the first arc of each chain.
+    """
+    ends = np.cumsum(length)
+    first, last = ends - length, ends - 1
+    is_inner = np.ones(length.sum(), dtype=bool)  # arcs that end in a new state
+    is_inner[last] = False
+    end_state = np.cumsum(is_inner) - 1 + num_states
+    begin_state = np.roll(end_state, 1)
+    begin_state[first] = source
+    end_state[last] = target
+    return begin_state, end_state, first
 
 
 def to_openfst(arrays: ArcArrays) -> "StdVectorFst":

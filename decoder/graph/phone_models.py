@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from decoder.graph.transitions import require_transitions
+from readers.common.faults import listed
 from readers.common.file_part import FilePart
 from readers.errors import GraphError
 from readers.htk.hmm_set import Hmm, HmmSet
@@ -130,10 +131,7 @@ class PhoneModels:
         row = {senone: i for i, senone in enumerate(outputs)}
         lacking = list(dict.fromkeys(senone for senone in self.senones.values() if senone not in row))
         if lacking:
-            more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-            raise GraphError(
-                f"state list: no output for {', '.join(lacking[:10])}{more}; expected every state of the HMM set"
-            )
+            raise GraphError(f"state list: no output for {listed(lacking)}; expected every state of the HMM set")
         return {state: row[senone] for state, senone in self.senones.items()}
 
     def save(self, directory: str | Path) -> None:

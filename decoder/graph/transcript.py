@@ -19,6 +19,7 @@ from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import has_context
 from decoder.lm.language_model import SENTENCE_START
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import split_triphone
@@ -389,10 +390,7 @@ def _union(flows: Iterable[Flow]) -> Flow:
 def _refuse(unknown: list[str], what: str, where: str) -> None:
     unknown = list(dict.fromkeys(unknown))
     if unknown:
-        more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-        raise GraphError(
-            f"transcript: {what} not in {where}: {', '.join(unknown[:10])}{more}; expected {what} of {where}"
-        )
+        raise GraphError(f"transcript: {what} not in {where}: {listed(unknown)}; expected {what} of {where}")
 
 
 def _score_rows(models: PhoneModels, rows: Mapping[str, int] | None) -> dict[str, int]:
@@ -402,10 +400,9 @@ def _score_rows(models: PhoneModels, rows: Mapping[str, int] | None) -> dict[str
         order = {senone: i for i, senone in enumerate(dict.fromkeys(senones.values()))}
         return {state: order[senone] for state, senone in senones.items()}
     state_rows = {state: rows.get(state, rows.get(senone, -1)) for state, senone in senones.items()}
-    lacking = [state for state, row in state_rows.items() if row < 0]
+    lacking = [f"[{state}]" for state, row in state_rows.items() if row < 0]
     if lacking:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise GraphError(
-            f"cntkmap: no index of state [{lacking[0]}]{more}; expected a line `[state] index` for each of the HMM set"
+            f"cntkmap: no index of state {listed(lacking, 1)}; expected a line `[state] index` for each of the HMM set"
         )
     return state_rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from readers.common.faults import listed
 from readers.errors import FormatError, GraphError
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import MLF, Label
@@ -44,10 +45,7 @@ def require_transitions(states: Mapping[str, Sequence[str]], transitions: Mappin
     """Raise GraphError if states of models (model -> states) have no transitions."""
     lacking = [f"{state} of {model}" for model, names in states.items() for state in names if state not in transitions]
     if lacking:
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise GraphError(
-            f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the state map"
-        )
+        raise GraphError(f"transitions: none for {listed(lacking)}; expected a line for every state of the state map")
 
 
 def labels_of_classes(classes: np.ndarray | Sequence[str], states: Sequence[str], where: str) -> list[Label]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
-from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, round_to_grid
+from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, require_models, round_to_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, optimise, usable_words
 from decoder.graph.openfst import ArcArrays
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
@@ -88,7 +88,7 @@ def build_triphone_graph(
     centres = {phone_of(name) for name in models.states}
     lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, centres)
     words = lexicon.words
-    check_phone_models(words, centres)
+    require_models(((word, phones) for word, phones, _ in words), centres, "the HMM set")
     arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
     arrays, sizes = optimise(arrays, progress)
     arrays = relabelled(arrays, word_of)
@@ -139,15 +139,6 @@ def silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
     if any(start == 0 and end > len(models.states[silence]) for start, end, _ in models.topology_of(silence)):
         raise GraphError(f"silence: model '{silence}' can be passed without a frame; expected at least one state")
     return silence
-
-
-def check_phone_models(words: Sequence[tuple[str, tuple[str, ...], float]], centres: Collection[str]) -> None:
-    """Raise GraphError for words with phones that have no model (the first ten)."""
-    lacking = dict.fromkeys((word, phone) for word, phones, _ in words for phone in phones if phone not in centres)
-    if lacking:
-        shown = ", ".join(f"'{phone}' of {word}" for word, phone in list(lacking)[:10])
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the HMM set")
 
 
 def check_topologies(models: PhoneModels, phones: Collection[str]) -> None:

@@ -60,36 +60,25 @@ class Consensus:
         return [Word(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in spoken]
 
 
-def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None = None) -> Consensus:
-    """The consensus network of a lattice.
+def consensus(lattice: Lattice, scale: float = 1.0) -> Consensus:
+    """The consensus network of a lattice: the one with the least expected errors, by iteration from the best path.
 
-    scale: factor on the lattice's scores, see posteriors.py; words: a sequence to align all paths with, which is then
-    kept; by default the one with the least expected errors, found by iteration from the best path.
+    scale: factor on the lattice's scores, see posteriors.py.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
     links = weigh(lattice)
-    aligner = _Aligner(links, scale, words or ())
-    if words is not None:
-        slots = aligner.numbers(words)
-        held, times, errors = aligner.align(slots)
-    else:
-        path = [lattice.word[link] for link in best_path(links)]
-        slots = aligner.numbers([word for word in path if word not in SENTENCE_MARKS])
-        held, times, errors = aligner.align(slots)
-        for _ in range(ROUNDS):
-            better = _spaced(held.argmax(axis=1))
-            next_held, next_times, next_errors = aligner.align(better)
-            if next_errors >= errors - 1e-9:
-                break
-            slots = better
-            held = next_held
-            times = next_times
-            errors = next_errors
-    return Consensus([slot for slot in aligner.slots(held, times) if _matters(slot, words is not None)], errors)
-
-
-def _matters(slot: Slot, fixed: bool) -> bool:
-    return slot.word != NOTHING or len(slot.alternatives) > 1
+    aligner = Aligner(links, scale)
+    path = [lattice.word[link] for link in best_path(links)]
+    held, times, errors = aligner.align(aligner.numbers([word for word in path if word not in SENTENCE_MARKS]))
+    for _ in range(ROUNDS):
+        next_held, next_times, next_errors = aligner.align(_spaced(held.argmax(axis=1)))
+        if next_errors >= errors - 1e-9:
+            break
+        held = next_held
+        times = next_times
+        errors = next_errors
+    slots = [slot for slot in aligner.slots(held, times) if slot.word != NOTHING or len(slot.alternatives) > 1]
+    return Consensus(slots, errors)
 
 
 def _spaced(words: np.ndarray) -> np.ndarray:
@@ -100,10 +89,10 @@ def _spaced(words: np.ndarray) -> np.ndarray:
     return slots
 
 
-class _Aligner:
+class Aligner:
     """Aligns one lattice with sequences of slots."""
 
-    def __init__(self, links: ScoredLinks, scale: float, others: Sequence[str]) -> None:
+    def __init__(self, links: ScoredLinks, scale: float) -> None:
         lattice = links.lattice
         position = np.empty(lattice.num_nodes, np.int64)
         position[lattice.order] = np.arange(lattice.num_nodes)
@@ -113,7 +102,7 @@ class _Aligner:
         # Links without a path to the end have no backward mass; they must not count forwards either.
         order = np.argsort(position[lattice.end], kind="stable")
         order = order[np.isfinite(weight[order])]
-        spoken = [NOTHING, *sorted({word for word in (*lattice.word, *others) if word not in SENTENCE_MARKS})]
+        spoken = [NOTHING, *sorted({word for word in lattice.word if word not in SENTENCE_MARKS})]
         self.vocabulary = spoken
         self._number = {word: number for number, word in enumerate(spoken)}
         self._word = np.array([self._number.get(word, 0) for word in lattice.word], np.int64)[order]
@@ -124,6 +113,7 @@ class _Aligner:
         self._time = np.nan_to_num(lattice.time[lattice.order])
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
+        """The slots of words of the lattice."""
         return _spaced(np.array([self._number[word] for word in words], np.int64))
 
     def align(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from readers.common.faults import listed
 from readers.errors import GraphError
 
 MARKS = (SENTENCE_START, SENTENCE_END)
@@ -34,7 +35,7 @@ def class_model(
     words = [word for word in vocabulary if word not in MARKS]
     missing = [word for word in words if word not in classes]
     if missing:
-        raise GraphError(f"word classes: none for {', '.join(missing[:10])}; expected a class for every word")
+        raise GraphError(f"word classes: none for {listed(missing)}; expected a class for every word")
     clash = [classes[word] for word in words if classes[word] in MARKS]
     if clash:
         raise GraphError(f"word classes: a class is named {clash[0]}; expected another name")

@@ -15,7 +15,7 @@ from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays, a
 from decoder.lm.mapped_model import open_language_model
 from readers.common.arrays import Int32Array, Int64Array
 from readers.common.kernels import njit
-from readers.common.text import is_number, read_lines
+from readers.common.text import filled_lines, is_number
 from readers.errors import FormatError, GraphError
 
 TOLERANCE = 1e-3  # of the sum of weights
@@ -29,13 +29,11 @@ def read_collection(path: str | Path) -> list[tuple[str, float]]:
     and when the sum of the weights differs from 1.
     """
     entries = []
-    for number, line in enumerate(read_lines(path, exact=True), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        name, _, weight = line.strip().rpartition(" ")
+    for where, line in filled_lines(path, comment="#", exact=True):
+        name, _, weight = line.rpartition(" ")
         name = name.strip()
         if not name or not is_number(weight) or not 0 < float(weight) < float("inf"):
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected an ARPA file and its weight above 0")
+            raise FormatError(f"{where}: {line[:60]!r}; expected an ARPA file and its weight above 0")
         if not Path(name).exists() and (Path(path).parent / name).exists():
             name = str(Path(path).parent / name)
         entries.append((name, float(weight)))

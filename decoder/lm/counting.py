@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from readers.common.faults import listed
 from readers.errors import GraphError
 
 START_ID, END_ID = 0, 1
@@ -210,9 +211,8 @@ class NgramCounter:
         if not self.num_sentences:
             raise GraphError("language model: the text has no sentences; expected at least one")
         if self.missing:
-            more = f" and {len(self.missing) - 10} more" if len(self.missing) > 10 else ""
             raise GraphError(
-                f"language model: words outside the vocabulary: {', '.join(self.missing[:10])}{more}; expected every "
+                f"language model: words outside the vocabulary: {listed(self.missing)}; expected every "
                 "word of the text in the vocabulary, or a name for unknown words"
             )
         words = list(self._ids)

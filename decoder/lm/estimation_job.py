@@ -7,6 +7,7 @@ from decoder.lm.estimation import estimate_from_counts
 from decoder.lm.mixing.mixture import estimate_with_classes
 from decoder.lm.options import EstimationOptions, TextOptions
 from decoder.lm.texts import MARKS, LineFacts, TextCheck, read_sentences, read_transcripts, without_marks
+from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, silent
@@ -16,7 +17,6 @@ from readers.language.sentences import TextPart, read_part, read_word_list, text
 from readers.language.word_classes import read_word_classes
 
 PART_SENTENCES = 20_000  # of a file that is not a plain text
-SHOWN_WORDS = 10  # of those that the vocabulary lacks
 
 
 def estimate_from_texts(
@@ -107,9 +107,8 @@ def _require_all_words(options: EstimationOptions, vocabulary: Iterable[str], wo
     missing = [word for word in dict.fromkeys(words) if word not in allowed]
     if missing:
         files = " + ".join(str(file) for file in (options.vocabulary, options.dictionary.dict) if file)
-        more = f" and {len(missing) - SHOWN_WORDS} more" if len(missing) > SHOWN_WORDS else ""
         raise ConfigError(
-            f"{files}: words of the text are missing: {', '.join(missing[:SHOWN_WORDS])}{more}; expected every word of "
+            f"{files}: words of the text are missing: {listed(missing)}; expected every word of "
             "the text, or the option unk to replace them"
         )
 

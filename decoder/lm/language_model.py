@@ -19,7 +19,7 @@ import numpy as np
 
 from decoder.storage.mapped_file import NameList
 from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
-from readers.common.faults import counted
+from readers.common.faults import counted, listed
 from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
@@ -236,8 +236,7 @@ class LanguageModel:
         ids = np.array([self.word_id(word) for word in words], dtype=np.int32)
         missing = [word for word, i in zip(words, ids) if i < 0]
         if missing:
-            shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            problem = f"{counted(len(missing), 'word')} not in the language model: {shown}"
+            problem = f"{counted(len(missing), 'word')} not in the language model: {listed(missing)}"
             raise GraphError(f"{where}: {problem}; expected every word there, or <UNK> in the language model")
         return ids
 

@@ -344,14 +344,12 @@ class ForcedAligner:
         rate: float,
         words: Sequence[str],
         where: str,
-        competitors: Sequence[str] | None = None,
-        options: LongOptions | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> LongAlignment:
         """Do as `align_long` for samples as the readers of audio files return them; see `align_samples`."""
         recording = self._recording(samples, rate, where)
-        return self._align_long(recording, self._words(words), competitors, options, threads, progress)
+        return self._align_long(recording, self._words(words), None, None, threads, progress)
 
     def _align_long(
         self,

@@ -88,35 +88,21 @@ class AudioInput:
             audio = io.BytesIO(audio)
         if rate is not None and (isinstance(audio, (str, Path)) or _is_open(audio)):
             raise ConfigError(f"{audio_name(audio)}: a sample rate beside a file; expected that of its header")
-        if _is_open(audio):
-            where = audio_name(audio)
-            opened = self._opened(audio)
-            rate = opened.rate
-            total = opened.num_samples
-            blocks = opened.blocks
-            notes = opened.notes
-        elif isinstance(audio, (str, Path)):
-            where = "standard input" if str(audio) == STANDARD_INPUT else str(audio)
-            part = audio_part(audio)
-            if part.last is None:
-                opened = self._opened(audio)
-                rate = opened.rate
-                total = opened.num_samples
-                blocks = opened.blocks
-                notes = opened.notes
-            else:
-                channel = self.channel if part.channel is None else part.channel
-                samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last, notes)
-                total = len(samples)
-                blocks = blocks_of(samples)
-        else:
+        if not isinstance(audio, (str, Path)) and not _is_open(audio):
             if rate is None:
                 raise ConfigError("samples: no sample rate; expected rate=, in Hz")
             where = "samples"
             samples = one_channel(audio, self.channel)
-            total = len(samples)
-            blocks = blocks_of(samples)
-        return Recording(where, rate, self.target(rate, where), blocks, total, notes)
+        else:
+            where = "standard input" if str(audio) == STANDARD_INPUT else audio_name(audio)
+            part = audio_part(audio) if isinstance(audio, (str, Path)) else None
+            if part is None or part.last is None:
+                opened = self._opened(audio)
+                target = self.target(opened.rate, where)
+                return Recording(where, opened.rate, target, opened.blocks, opened.num_samples, opened.notes)
+            channel = self.channel if part.channel is None else part.channel
+            samples, rate = read_audio(part.path, channel, self.options.raw, part.first, part.last, notes)
+        return Recording(where, rate, self.target(rate, where), blocks_of(samples), len(samples), notes)
 
     def _opened(self, audio: str | Path | BinaryIO) -> AudioStream:
         rate, encoding, channels = self.options.raw or (None, PCM_16, 1)
@@ -234,10 +220,10 @@ class SampleStage:
         return np.zeros(0, np.float32)
 
 
-def one_channel(samples: object, channel: Channel, where: str = "samples") -> np.ndarray:
+def one_channel(samples: object, channel: Channel) -> np.ndarray:
     """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
-    scaled = pcm_scale(samples, where)
-    return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, where)
+    scaled = pcm_scale(samples, "samples")
+    return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, "samples")
 
 
 def _is_open(audio: object) -> TypeGuard[BinaryIO]:

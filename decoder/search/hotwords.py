@@ -28,7 +28,7 @@ from decoder.search.kernels.search_lm import KEEP_HISTORY, PAIR, ROOT, SECOND_ST
 from decoder.search.lm_ahead import empty_history_costs, minima_levels, own_words
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
-from readers.common.faults import OnFault
+from readers.common.faults import OnFault, listed
 from readers.common.text import canonical
 from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
@@ -52,11 +52,10 @@ def open_phrases(
     phrases, where, lines = _listed(given, score, tables)
     missing = _missing(phrases, tables)
     if missing:
-        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
         line = f":{lines[missing[0]]}" if lines else ""
         fault = GraphError(
-            f"{where}{line}: {shown} not in {tables.graph.where}; expected words of the dictionary that the graph was "
-            "made with; new words need a new graph"
+            f"{where}{line}: {listed(missing)} not in {tables.graph.where}; expected words of the dictionary that the "
+            "graph was made with; new words need a new graph"
         )
         lacking = set(missing)
         phrases = {words: bonus for words, bonus in phrases.items() if lacking.isdisjoint(words)}

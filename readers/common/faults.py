@@ -8,8 +8,9 @@ read_scp(path, on_fault=findings.add)  # the parser reports each bad line and co
 
 import contextlib
 import errno
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from readers.errors import ArgonautError
@@ -106,6 +107,12 @@ def loss_reason(fault: Exception) -> str:
 def counted(number: int, singular: str) -> str:
     """Return the number with its noun: `1 file`, `2 files`."""
     return f"{number} {singular}{'' if number == 1 else 's'}"
+
+
+def listed(names: Collection[str], most: int = 10) -> str:
+    """Return the first of many names, for a message: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(itertools.islice(names, most)) + more
 
 
 def one_line(fault: Exception | str) -> str:

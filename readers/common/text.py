@@ -193,6 +193,22 @@ def read_lines(path: str | Path | FilePart, exact: bool = False) -> list[str]:
     return decode_lines(read_bytes(path), path, exact)
 
 
+def filled_lines(path: str | Path | FilePart, comment: str = "", exact: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the place ("file:line") and the text, without blanks at its ends, of each line that is not blank.
+
+    comment: what a line begins with that is left out, too.  Raises FormatError as read_text.
+    """
+    for number, line in enumerate(read_lines(path, exact), 1):
+        text = line.strip()
+        if text and not (comment and text.startswith(comment)):
+            yield f"{path}:{number}", text
+
+
+def read_rows(path: str | Path | FilePart, comment: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield the place and the fields, which blanks separate, of each line like `filled_lines`."""
+    return ((where, text.split()) for where, text in filled_lines(path, comment))
+
+
 def decode_lines(raw: bytes, path: str | Path | FilePart, exact: bool = False) -> list[str]:
     """Split the bytes of a file into lines like `read_lines`."""
     lines = decode_text(raw, path, exact=exact).split("\n")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from readers.common.text import read_lines
+from readers.common.text import read_rows
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 
@@ -46,12 +46,9 @@ def read_phone_replacements(path: str | Path) -> dict[str, tuple[str, ...]]:
         For a repeated phone, with file and line, and for a file without phones.
     """
     replacements: dict[str, tuple[str, ...]] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields or fields[0].startswith("#"):
-            continue
+    for where, fields in read_rows(path, comment="#"):
         if fields[0] in replacements:
-            raise FormatError(f"{path}:{number}: phone {fields[0]!r} is repeated; expected each once")
+            raise FormatError(f"{where}: phone {fields[0]!r} is repeated; expected each once")
         replacements[fields[0]] = tuple(fields[1:])
     if not replacements:
         raise FormatError(f"{path}: no phones; expected lines `phone new-phone ...`")

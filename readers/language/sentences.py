@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import GZIP_MAGIC, UTF16_MARKS, decode_lines, read_lines
+from readers.common.text import GZIP_MAGIC, UTF16_MARKS, decode_lines, read_lines, read_rows
 from readers.errors import FormatError
 
 PART_BYTES = 8 << 20
@@ -117,10 +117,10 @@ def read_word_list(path: str | Path) -> list[str]:
         With file and line, for a line of several words, and for a file without words.
     """
     words = []
-    for number, line in enumerate(read_lines(path), 1):
-        if len(line.split()) > 1:
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected one word a line")
-        words += line.split()
+    for where, fields in read_rows(path):
+        if len(fields) > 1:
+            raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected one word a line")
+        words += fields
     if not words:
         raise FormatError(f"{path}: no words; expected one per line")
     return words

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from readers.common.text import read_lines
+from readers.common.text import read_rows
 from readers.errors import FormatError
 
 
@@ -25,12 +25,9 @@ def read_word_classes(path: str | Path) -> dict[str, str]:
         With file and line, for a line without exactly two fields and a repeated word.
     """
     classes: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields:
-            continue
+    for where, fields in read_rows(path):
         if len(fields) != 2 or fields[0] in classes:
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `word class`, each word once")
+            raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected `word class`, each word once")
         classes[fields[0]] = fields[1]
     if not classes:
         raise FormatError(f"{path}: no entries; expected lines `word class`")

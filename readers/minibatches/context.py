@@ -23,17 +23,14 @@ def frames_between(first: int, stop: int, num_frames: int) -> np.ndarray:
     return np.clip(np.arange(first, stop), 0, num_frames - 1)
 
 
-def subsampled_windows(
-    frames: np.ndarray, context: tuple[int, int], step: int, first: int, count: int, shift: int = 0
-) -> np.ndarray:
+def subsampled_windows(frames: np.ndarray, context: tuple[int, int], step: int, first: int, count: int) -> np.ndarray:
     """Return the windows of every step-th frame of frames (T, dim), (count, (left + 1 + right) * dim), read-only.
 
-    Row k is the window of frame step * (first + k) + shift; beyond the ends the first or last frame is repeated.
+    Row k is the window of frame step * (first + k); beyond the ends the first or last frame is repeated.
     """
     left, right = context
-    begin = step * first + shift
-    last = step * (first + count - 1) + shift
-    padded = frames[frames_between(begin - left, last + right + 1, len(frames))]
+    last = step * (first + count - 1)
+    padded = frames[frames_between(step * first - left, last + right + 1, len(frames))]
     return windows(padded, left + 1 + right)[::step]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from readers.common.files import atomic_write
 from readers.common.report import Figures, extent, rows_of
-from readers.common.text import SENT_START, is_count, is_number, read_lines, to_number
+from readers.common.text import SENT_START, is_count, is_number, read_rows, to_number
 from readers.errors import FormatError
 
 SCORE_COLUMNS = ("acoustic", "lm")
@@ -71,13 +71,9 @@ def read_nbest(path: str | Path) -> Lists:
     """
     lists: Lists = {}
     last = ""
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields or line.startswith("#"):
-            continue
-        where = f"{path}:{number}"
+    for where, fields in read_rows(path, comment="#"):
         if len(fields) < 4 or not is_count(fields[3]):
-            raise FormatError(f"{where}: {line.strip()[:60]!r}; expected {LINE}")
+            raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected {LINE}")
         utterance, *scores, count = fields[:4]
         words: list[str] = []
         bounds: list[int] = []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.faults import listed
 from readers.common.files import atomic_write, write_content, write_lines
 from readers.common.report import Figures, rows_of
 from readers.common.text import is_number, read_lines, to_numbers
@@ -331,7 +332,7 @@ def words_note(path: str | Path, written: Sequence[Path]) -> str:
     """Return a line about where words are, if `write_words` wrote them elsewhere than to `path`; "" otherwise."""
     if not written or list(written) == [Path(path)]:
         return ""
-    return f"words: {written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "")
+    return f"words: {listed(list(map(str, written)), 1)}"
 
 
 def check_names(path: str | Path, utterances: Iterable[str]) -> dict[str, str]:

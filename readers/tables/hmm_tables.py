@@ -13,14 +13,14 @@ state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TypeVar
 
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.report import Figures, extent
-from readers.common.text import is_count, is_number, read_lines
+from readers.common.text import is_count, is_number, read_rows
 from readers.errors import FormatError
 
 Value = TypeVar("Value")
@@ -242,17 +242,17 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
         For a malformed line, a repeated transition, and probabilities that do not sum to 1.
     """
     topology: dict[str, dict[tuple[int, int], float]] = {}
-    for number, fields in _rows(path):
+    for where, fields in read_rows(path):
         if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
-            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected model from to ln_probability")
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected model from to ln_probability")
         ways = topology.setdefault(fields[0], {})
         way = (int(fields[1]), int(fields[2]))
         if way in ways or way[0] == way[1] or way[1] == 0:
             raise FormatError(
-                f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
+                f"{where}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
                 "same state or to the entry"
             )
-        ways[way] = _number(fields[3], f"{path}:{number}")
+        ways[way] = _number(fields[3], where)
     for model, ways in topology.items():
         for state in {way[0] for way in ways}:
             total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == state)
@@ -317,7 +317,7 @@ def read_silence(path: str | Path | FilePart) -> tuple[str, str]:
     FormatError
         For any other content.
     """
-    rows = list(_rows(path))
+    rows = list(read_rows(path))
     if len(rows) != 1 or len(rows[0][1]) != 2:
         raise FormatError(f"{path}: {len(rows)} lines; expected one line of the form: model topology")
     model, topology = rows[0][1]
@@ -328,14 +328,6 @@ def write_silence(path: str | Path, model: str, topology: str) -> None:
     _write(path, [[model, topology]])
 
 
-def _rows(path: str | Path | FilePart) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, fields) of every line that is not blank."""
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if fields:
-            yield number, fields
-
-
 def _read(
     path: str | Path | FilePart, form: str, parse: Callable[[list[str], str], tuple[str, Value]]
 ) -> dict[str, Value]:
@@ -344,10 +336,10 @@ def _read(
     Raises FormatError for a repeated name and an empty file; form: that of the lines, for the message.
     """
     table: dict[str, Value] = {}
-    for number, fields in _rows(path):
-        name, value = parse(fields, f"{path}:{number}")
+    for where, fields in read_rows(path):
+        name, value = parse(fields, where)
         if name in table:
-            raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
+            raise FormatError(f"{where}: {name!r} is repeated; expected each name once")
         table[name] = value
     _refuse_empty(table, path, form)
     return table

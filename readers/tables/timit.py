@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from readers.common.files import atomic_write, write_lines
 from readers.common.report import Figures
-from readers.common.text import is_count, read_lines
+from readers.common.text import is_count, read_rows
 from readers.errors import FormatError
 
 
@@ -52,11 +52,7 @@ def read_segments(path: str | Path) -> list[Segment]:
     ----------
     TIMIT documentation.
     """
-    segments = []
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if fields:
-            segments.append(_segment(fields, f"{path}:{number}"))
+    segments = [_segment(fields, where) for where, fields in read_rows(path)]
     if not segments:
         raise FormatError(f"{path}: no segments; expected lines `start end name`")
     return segments
@@ -113,18 +109,13 @@ def read_phone_map(path: str | Path, column: int = 2) -> dict[str, str | None]:
     """
     phones: dict[str, str | None] = {}
     width = None
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields or fields[0].startswith("#"):
-            continue
+    for where, fields in read_rows(path, comment="#"):
         if len(fields) > 1:
             width = width or len(fields)
             if len(fields) != width or column >= width:
-                raise FormatError(
-                    f"{path}:{number}: {len(fields)} names; expected {max(width, column + 1)}, or only one"
-                )
+                raise FormatError(f"{where}: {len(fields)} names; expected {max(width, column + 1)}, or only one")
         if fields[0] in phones:
-            raise FormatError(f"{path}:{number}: phone {fields[0]!r} is repeated; expected each once")
+            raise FormatError(f"{where}: phone {fields[0]!r} is repeated; expected each once")
         phones[fields[0]] = fields[column] if len(fields) > 1 else None
     if not phones:
         raise FormatError(f"{path}: no phones; expected lines of names")

@@ -8,7 +8,7 @@ The sets are those of the corpus, except that a few training speakers form a dev
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.text import read_lines
+from readers.common.text import filled_lines, read_lines
 from readers.errors import FormatError
 from readers.results.trn import read_trn
 
@@ -87,12 +87,10 @@ def _read_set(data: Path, name: str) -> list[Utterance]:
     transcription = data / f"etc/an4_{name}.transcription"
     transcripts = read_trn(transcription)
     utterances = []
-    for number, line in enumerate(read_lines(list_file), 1):
-        if not line.strip():
-            continue
-        path = Path(line.strip())
+    for where, name_of_file in filled_lines(list_file):
+        path = Path(name_of_file)
         if path.name not in transcripts:
-            raise FormatError(f"{list_file}:{number}: {path.name} is not in {transcription}; expected its transcript")
+            raise FormatError(f"{where}: {path.name} is not in {transcription}; expected its transcript")
         places = [data / "wav" / path.with_name(path.name + extension) for extension in AUDIO]
         audio = next((candidate for candidate in places if candidate.exists()), places[0])
         utterances.append(Utterance(path.name, path.parent.name, audio, tuple(transcripts[path.name])))

@@ -28,6 +28,7 @@ import math
 
 from decoder import lm
 from decoder.lattices import jobs
+from readers.common.faults import listed
 from readers.errors import ConfigError
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
@@ -70,9 +71,7 @@ def run_perplexity(options: lm.PerplexityOptions, console: Console) -> int:
         result = lm.perplexity_of_texts(options, progress=progress, note=console.note)
     for what, words in (("unknown to the model", result.unknown), ("of probability 0", result.impossible)):
         if words:
-            shown = words if console.verbose else words[:SHOWN_WORDS]
-            more = f" and {len(words) - len(shown)} more" if len(words) > len(shown) else ""
-            print(f"left out, {what}: {', '.join(shown)}{more}")
+            print(f"left out, {what}: {listed(words, len(words) if console.verbose else SHOWN_WORDS)}")
     if console.verbose and result.num_as_unknown:
         print(f"scored as the unknown word: {result.num_as_unknown}")
     print(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from acoustic.actions.decode_pairs import edit_distance
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.common.report import Progress
 from readers.htk.mlf import Label, write_mlf
@@ -21,6 +22,7 @@ BEAM = 100  # hypotheses kept after each word
 NUM_SIMILAR = 4  # confusable words for each word, besides itself
 MOST_EDITS = 3
 EDIT_COST = 2.0  # -ln likelihood of a wrong letter
+UNKNOWN = "<unk>"  # the word for those without a similar one
 NOISE = 1.5  # standard deviation of the score of a word
 KEY = 2  # letters at the beginning or end that confusable words share
 
@@ -43,9 +45,8 @@ def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: i
 class SimilarWords:
     """The words of a vocabulary with which each word may be confused."""
 
-    def __init__(self, vocabulary: Sequence[str], unknown: str = "<unk>"):
+    def __init__(self, vocabulary: Sequence[str]):
         self._place = {word: rank for rank, word in enumerate(vocabulary)}
-        self._unknown = unknown
         self._by_key: dict[str, list[str]] = defaultdict(list)
         for word in vocabulary:
             for key in _keys(word):
@@ -62,32 +63,21 @@ class SimilarWords:
             neighbours = {
                 neighbour for key in _keys(word) for neighbour in self._by_key.get(key, []) if neighbour != word
             }
-            near = [(neighbour, edits(word, neighbour, MOST_EDITS)) for neighbour in neighbours]
+            near = [
+                (neighbour, edit_distance(word, neighbour))
+                for neighbour in neighbours
+                if abs(len(neighbour) - len(word)) <= MOST_EDITS
+            ]
             near = [pair for pair in near if pair[1] <= MOST_EDITS]
             nearest = sorted(near, key=lambda pair: (pair[1], self._place[pair[0]]))[:NUM_SIMILAR]
             itself = [(word, 0)] if word in self._place else []
-            self._found[word] = [*itself, *nearest] or [(self._unknown, 0)]
+            self._found[word] = [*itself, *nearest] or [(UNKNOWN, 0)]
         return self._found[word]
 
 
 def _keys(word: str) -> set[str]:
     """Return the keys of a word; punctuation has none, because it is not confused."""
     return {f"{word[:KEY]}*", f"*{word[-KEY:]}"} if word.isalnum() else set()
-
-
-def edits(first: str, second: str, most: int) -> int:
-    """Return the number of letters to insert, delete or replace; most + 1 if it is larger than `most`."""
-    if abs(len(first) - len(second)) > most:
-        return most + 1
-    row = list(range(len(second) + 1))
-    for i, a in enumerate(first, 1):
-        before = row[0]
-        row[0] = i
-        for j, b in enumerate(second, 1):
-            before, row[j] = row[j], min(before + (a != b), row[j] + 1, row[j - 1] + 1)
-        if min(row) > most:
-            return most + 1
-    return row[-1]
 
 
 def draw_scores(similar: Sequence[tuple[str, int]], rng: Random) -> list[tuple[str, float]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from readers.common.text import read_lines
+from readers.common.text import filled_lines
 from readers.errors import FormatError
 from recipes.understanding.grammar import Names
 
@@ -17,12 +17,10 @@ EVERY = 10
 def read_names(path: Path = NAMES) -> dict[str, list[str]]:
     """Return kind -> names.  Raises FormatError."""
     names: dict[str, list[str]] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        kind, tab, name = line.rstrip("\n").partition("\t")
-        if not tab or not name.strip() or name in names.get(kind, ()):
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `kind TAB name`, each once")
+    for where, line in filled_lines(path, comment="#"):
+        kind, tab, name = line.partition("\t")
+        if not tab or name in names.get(kind, ()):
+            raise FormatError(f"{where}: {line[:60]!r}; expected `kind TAB name`, each once")
         names.setdefault(kind, []).append(name)
     return names
 

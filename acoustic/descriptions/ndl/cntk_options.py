@@ -18,7 +18,6 @@ PARAMETER_OPTIONS = (
     *("kernelHeight", "needGradient", "needsGradient", "computeGradient", "learningRateMultiplier"),
 )
 ONLY_PARAMETERS = "only LearnableParameter reads it"
-ONE_ORDER = "the channels of an image always vary fastest"
 # Node type -> argument -> why it has no effect.
 WITHOUT_EFFECT: dict[str, dict[str, str]] = {
     "LearnableParameter": {"initOnCPUOnly": "initial values are always drawn on the CPU"},

@@ -155,9 +155,6 @@ class GradientOptions(Options):
     )
 
 
-METHOD_OPTIONS: dict[str, type[Options]] = {AVERAGING: AveragingOptions, DATA_PARALLEL: GradientOptions}
-
-
 def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelOptions | None:
     """Read the block parallelTrain of an SGD block.
 

@@ -22,6 +22,7 @@ from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LN_10, SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
+from readers.common.faults import listed
 from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.language.arpa import Arpa
@@ -65,8 +66,9 @@ class BiasedDecoders:
         self.vocabulary = [word for word in dict.fromkeys(words) if word not in marks]
         missing = [word for word in self.vocabulary if word not in graphs.words]
         if missing:
-            names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise GraphError(f"transcript: words not in the dictionary: {names}; expected words of the dictionary")
+            raise GraphError(
+                f"transcript: words not in the dictionary: {listed(missing)}; expected words of the dictionary"
+            )
         vocabulary = set(self.vocabulary)
         entries = [entry._replace(output=None) for entry in graphs.dictionary if entry.word in vocabulary]
         self.fillers = [entry.word for entry in fillers]

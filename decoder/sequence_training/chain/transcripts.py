@@ -13,6 +13,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.sequence_training.chain.options import SilenceOptions
 from decoder.sequence_training.chain.outputs import ChainOutputs
 from decoder.sequence_training.chain.phone_lm import BOUNDARY
+from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.sources.chain import TranscriptNumerator
@@ -62,8 +63,7 @@ class Lexicon:
         spoken = [word for word in words if word not in self.unspoken]
         unknown = list(dict.fromkeys(word for word in spoken if word not in self.pronunciations))
         if unknown:
-            more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-            raise GraphError(f"words not in the dictionary: {', '.join(unknown[:10])}{more}; expected words of it")
+            raise GraphError(f"words not in the dictionary: {listed(unknown)}; expected words of it")
         return [self.pronunciations[word] for word in spoken]
 
     def sample(self, words: Sequence[str], silence: SilenceOptions, rng: np.random.Generator) -> list[int]:

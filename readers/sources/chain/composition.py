@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.arrays import Integer
 from readers.common.kernels import njit
 from readers.minibatches.supervision import DenominatorGraph, NumeratorGraph
 
@@ -20,11 +21,10 @@ Flags = npt.NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Phones = tuple[Ints, Ints, Ints, Ints]
 Acceptor = tuple[Keys, Ints, Ints, Flags]
-Arcs = tuple[Ints, Ints, Ints, Floats]
 
 MOST_OPEN = 62  # phones that may be current at one time; sets of them are bits of an integer
 MOST_SETS = 1024  # of phones at one time; more than a few only if many phones have equal outputs
-FIRST_CAPACITY = 4096
+FIRST_CAPACITY = 4096  # of nodes and arcs, a power of two
 
 
 class LogDenominator(NamedTuple):
@@ -84,9 +84,31 @@ def compose_transcript(acceptor: Acceptor, denominator: LogDenominator) -> Numer
     return NumeratorGraph(len(initial), from_state, to_state, output, weight, initial, final)
 
 
+class Nodes(NamedTuple):
+    """Pairs of a state of the transcript and a state of the denominator, and the hash table that finds them.
+
+    left, right: (n,) int32, the two states; keys: (2n,) int64; values: (2n,) int32, numbers of nodes, -1 where the
+    table is empty.
+    """
+
+    left: Ints
+    right: Ints
+    keys: Keys
+    values: Ints
+
+
+class Arcs(NamedTuple):
+    """Arcs between numbered nodes; (n,) int32 and float32."""
+
+    source: Ints
+    target: Ints
+    output: Ints
+    weight: Floats
+
+
 @njit(cache=True)
-def _place(keys: Keys, values: Ints, key: int | np.int64) -> int | np.int64:
-    """The place of a key in a hash table, or of the empty slot for it; the size of the table is a power of two."""
+def _slot(keys: Keys, values: Ints, key: Integer) -> Integer:
+    """The slot of a key in a hash table, or the empty one for it; the size of the table is a power of two."""
     mask = len(keys) - 1
     slot = ((key ^ (key >> 17)) & 0x7FFFFFFF) * 40503 & mask
     while values[slot] >= 0 and keys[slot] != key:
@@ -95,23 +117,91 @@ def _place(keys: Keys, values: Ints, key: int | np.int64) -> int | np.int64:
 
 
 @njit(cache=True)
-def _grown(keys: Keys, values: Ints) -> tuple[Keys, Ints]:
-    """The hash table at twice its size."""
-    new_keys = np.empty(2 * len(keys), np.int64)
-    new_values = np.full(2 * len(keys), -1, np.int32)
-    for i in range(len(keys)):
-        if values[i] >= 0:
-            slot = _place(new_keys, new_values, keys[i])
-            new_keys[slot] = keys[i]
-            new_values[slot] = values[i]
-    return new_keys, new_values
+def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 @njit(cache=True)
-def _longer(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    longer = np.empty(2 * len(array), array.dtype)
-    longer[: len(array)] = array
-    return longer
+def _nodes_with_room(nodes: Nodes, needed: Integer) -> Nodes:
+    """The nodes in tables with room for `needed`."""
+    size = len(nodes.left)
+    if needed <= size:
+        return nodes
+    while size < needed:
+        size *= 2
+    keys = np.empty(2 * size, np.int64)
+    values = np.full(2 * size, -1, np.int32)
+    for i in range(len(nodes.keys)):
+        if nodes.values[i] >= 0:
+            slot = _slot(keys, values, nodes.keys[i])
+            keys[slot] = nodes.keys[i]
+            values[slot] = nodes.values[i]
+    return Nodes(_longer(nodes.left, size), _longer(nodes.right, size), keys, values)
+
+
+@njit(cache=True)
+def _arcs_with_room(arcs: Arcs, needed: Integer) -> Arcs:
+    """The arcs in arrays with room for `needed`."""
+    size = len(arcs.source)
+    if needed <= size:
+        return arcs
+    while size < needed:
+        size *= 2
+    return Arcs(
+        _longer(arcs.source, size),
+        _longer(arcs.target, size),
+        _longer(arcs.output, size),
+        _longer(arcs.weight, size),
+    )
+
+
+@njit(cache=True)
+def _add_arc(
+    arcs: Arcs, number: int, source: Integer, target: Integer, output: Integer, weight: float | np.float32
+) -> None:
+    """Enter arc `number`; there must be room."""
+    arcs.source[number] = source
+    arcs.target[number] = target
+    arcs.output[number] = output
+    arcs.weight[number] = weight
+
+
+@njit(cache=True)
+def _number_of(nodes: Nodes, num_nodes: Integer, key: Integer, left: Integer, right: Integer) -> Integer:
+    """The number of the node with a key; it is `num_nodes`, and entered, if there is none.  There must be room."""
+    slot = _slot(nodes.keys, nodes.values, key)
+    if nodes.values[slot] < 0:
+        nodes.keys[slot] = key
+        nodes.values[slot] = num_nodes
+        nodes.left[num_nodes] = left
+        nodes.right[num_nodes] = right
+    return nodes.values[slot]
+
+
+@njit(cache=True)
+def _start(log_initial: Floats) -> tuple[Nodes, Integer, Arcs]:
+    """The initial states of the denominator as nodes with the keys of these states, their number, and room for arcs."""
+    size = FIRST_CAPACITY
+    nodes = Nodes(
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(2 * size, np.int64),
+        np.full(2 * size, -1, np.int32),
+    )
+    nodes = _nodes_with_room(nodes, len(log_initial))
+    num_nodes: Integer = 0
+    for state in range(len(log_initial)):
+        if log_initial[state] > -np.inf:
+            num_nodes = _number_of(nodes, num_nodes, np.int64(state), 0, state) + 1
+    arcs = Arcs(
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size, np.float32),
+    )
+    return nodes, num_nodes, arcs
 
 
 @njit(cache=True)
@@ -128,16 +218,10 @@ def _compose_aligned(
     num_phones = len(first)
     num_states = len(first_arc) - 1
     end = begin + num_frames
-    keys = np.empty(FIRST_CAPACITY, np.int64)
-    values = np.full(FIRST_CAPACITY, -1, np.int32)
-    node_set = np.empty(FIRST_CAPACITY, np.int32)
-    node_state = np.empty(FIRST_CAPACITY, np.int32)
-    arc_from = np.empty(FIRST_CAPACITY, np.int32)
-    arc_to = np.empty(FIRST_CAPACITY, np.int32)
-    arc_output = np.empty(FIRST_CAPACITY, np.int32)
-    arc_weight = np.empty(FIRST_CAPACITY, np.float32)
+    nodes, num_initial, arcs = _start(log_initial)
+    num_nodes = num_initial
+    num_arcs = 0
     frame_arcs = np.zeros(num_frames + 1, np.int32)
-    num_nodes = num_arcs = 0
 
     # The phones that can be current before the first frame; at the beginning of the utterance none is.
     low = 0
@@ -150,20 +234,10 @@ def _compose_aligned(
             bits |= np.int64(1) << (phone - low)
             phone += 1
     sets = np.array([bits])
-    num_initial = 0
-    for state in range(num_states):
-        if log_initial[state] > -np.inf:
-            if num_nodes == len(node_set):
-                node_set = _longer(node_set)
-                node_state = _longer(node_state)
-            node_set[num_nodes] = 0
-            node_state[num_nodes] = state
-            num_nodes += 1
-    num_initial = num_nodes
 
     next_bits = np.zeros(num_outputs, np.int64)
     next_set = np.zeros(num_outputs, np.int32)
-    first_node = 0
+    first_node: Integer = 0
     for frame in range(begin, end):
         last_node = num_nodes
         new_low = low
@@ -208,37 +282,22 @@ def _compose_aligned(
                     num_new += 1
                 next_set[outputs[k]] = position
             for node in range(first_node, last_node):
-                if node_set[node] != number:
+                if nodes.left[node] != number:
                     continue
-                for arc in range(first_arc[node_state[node]], first_arc[node_state[node] + 1]):
+                first_leaving = first_arc[nodes.right[node]]
+                end_leaving = first_arc[nodes.right[node] + 1]
+                nodes = _nodes_with_room(nodes, num_nodes + end_leaving - first_leaving)
+                arcs = _arcs_with_room(arcs, num_arcs + end_leaving - first_leaving)
+                for arc in range(first_leaving, end_leaving):
                     output = den_output[arc]
                     if next_bits[output] == 0:
                         continue
-                    key = (np.int64(frame - begin) * MOST_SETS + next_set[output]) * num_states + den_to[arc]
-                    slot = _place(keys, values, key)
-                    if values[slot] < 0:
-                        if num_nodes == len(node_set):
-                            node_set = _longer(node_set)
-                            node_state = _longer(node_state)
-                        keys[slot] = key
-                        values[slot] = num_nodes
-                        target = num_nodes
-                        node_set[target] = next_set[output]
-                        node_state[target] = den_to[arc]
-                        num_nodes += 1
-                        if 2 * num_nodes > len(keys):
-                            keys, values = _grown(keys, values)
-                    else:
-                        target = values[slot]
-                    if num_arcs == len(arc_from):
-                        arc_from = _longer(arc_from)
-                        arc_to = _longer(arc_to)
-                        arc_output = _longer(arc_output)
-                        arc_weight = _longer(arc_weight)
-                    arc_from[num_arcs] = node
-                    arc_to[num_arcs] = target
-                    arc_output[num_arcs] = output
-                    arc_weight[num_arcs] = den_weight[arc]
+                    # Frames are counted from 1 here, since the keys of the initial nodes are those of frame 0.
+                    place = np.int64(frame - begin + 1) * MOST_SETS + next_set[output]
+                    key = place * num_states + den_to[arc]
+                    target = _number_of(nodes, num_nodes, key, next_set[output], den_to[arc])
+                    num_nodes = max(num_nodes, target + 1)
+                    _add_arc(arcs, num_arcs, node, target, output, den_weight[arc])
                     num_arcs += 1
             for k in range(num_found):
                 next_bits[outputs[k]] = 0
@@ -251,14 +310,13 @@ def _compose_aligned(
     alive = np.zeros(num_nodes, np.bool_)
     alive[first_node:] = True
     for arc in range(num_arcs - 1, -1, -1):
-        if alive[arc_to[arc]]:
-            alive[arc_from[arc]] = True
+        if alive[arcs.target[arc]]:
+            alive[arcs.source[arc]] = True
     final_nodes = np.arange(num_nodes) >= first_node
     num_before = np.zeros(num_arcs + 1, np.int32)  # kept arcs before each arc
-    num_before[1:] = np.cumsum(alive[arc_to[:num_arcs]])
-    arcs = arc_from[:num_arcs], arc_to[:num_arcs], arc_output[:num_arcs], arc_weight[:num_arcs]
-    initial_scores = log_initial[node_state[:num_initial]]
-    return *_kept(alive, arcs, initial_scores, final_nodes), num_before[frame_arcs]
+    num_before[1:] = np.cumsum(alive[arcs.target[:num_arcs]])
+    initial_scores = log_initial[nodes.right[:num_initial]]
+    return *_kept(alive, arcs, num_arcs, initial_scores, final_nodes), num_before[frame_arcs]
 
 
 @njit(cache=True)
@@ -268,66 +326,27 @@ def _compose_transcript(
     """Composition of an acceptor, whose state 0 is the first, with the denominator graph."""
     first, to_state, output_of, is_final = acceptor
     first_arc, den_to, den_output, den_weight, log_initial, num_outputs = denominator
-    num_states = len(first_arc) - 1
-    keys = np.empty(FIRST_CAPACITY, np.int64)
-    values = np.full(FIRST_CAPACITY, -1, np.int32)
-    node_left = np.empty(FIRST_CAPACITY, np.int32)
-    node_right = np.empty(FIRST_CAPACITY, np.int32)
-    arc_from = np.empty(FIRST_CAPACITY, np.int32)
-    arc_to = np.empty(FIRST_CAPACITY, np.int32)
-    arc_output = np.empty(FIRST_CAPACITY, np.int32)
-    arc_weight = np.empty(FIRST_CAPACITY, np.float32)
-    num_nodes = num_arcs = 0
-    for state in range(num_states):
-        if log_initial[state] > -np.inf:
-            if num_nodes == len(node_left):
-                node_left = _longer(node_left)
-                node_right = _longer(node_right)
-            node_left[num_nodes] = 0
-            node_right[num_nodes] = state
-            key = np.int64(state)
-            slot = _place(keys, values, key)
-            keys[slot] = key
-            values[slot] = num_nodes
-            num_nodes += 1
-            if 2 * num_nodes > len(keys):
-                keys, values = _grown(keys, values)
-    num_initial = num_nodes
+    nodes, num_initial, arcs = _start(log_initial)
+    num_nodes = num_initial
+    num_arcs = 0
     target_of = np.full(num_outputs, -1, np.int32)
     node = 0
     while node < num_nodes:
-        acceptor_state = node_left[node]
+        acceptor_state = nodes.left[node]
         for arc in range(first[acceptor_state], first[acceptor_state + 1]):
             target_of[output_of[arc]] = to_state[arc]
-        for arc in range(first_arc[node_right[node]], first_arc[node_right[node] + 1]):
+        first_leaving = first_arc[nodes.right[node]]
+        end_leaving = first_arc[nodes.right[node] + 1]
+        nodes = _nodes_with_room(nodes, num_nodes + end_leaving - first_leaving)
+        arcs = _arcs_with_room(arcs, num_arcs + end_leaving - first_leaving)
+        for arc in range(first_leaving, end_leaving):
             output = den_output[arc]
             if target_of[output] < 0:
                 continue
             key = np.int64(target_of[output]) << 32 ^ np.int64(den_to[arc])
-            slot = _place(keys, values, key)
-            if values[slot] < 0:
-                if num_nodes == len(node_left):
-                    node_left = _longer(node_left)
-                    node_right = _longer(node_right)
-                keys[slot] = key
-                values[slot] = num_nodes
-                target = num_nodes
-                node_left[target] = target_of[output]
-                node_right[target] = den_to[arc]
-                num_nodes += 1
-                if 2 * num_nodes > len(keys):
-                    keys, values = _grown(keys, values)
-            else:
-                target = values[slot]
-            if num_arcs == len(arc_from):
-                arc_from = _longer(arc_from)
-                arc_to = _longer(arc_to)
-                arc_output = _longer(arc_output)
-                arc_weight = _longer(arc_weight)
-            arc_from[num_arcs] = node
-            arc_to[num_arcs] = target
-            arc_output[num_arcs] = output
-            arc_weight[num_arcs] = den_weight[arc]
+            target = _number_of(nodes, num_nodes, key, target_of[output], den_to[arc])
+            num_nodes = max(num_nodes, target + 1)
+            _add_arc(arcs, num_arcs, node, target, output, den_weight[arc])
             num_arcs += 1
         for arc in range(first[acceptor_state], first[acceptor_state + 1]):
             target_of[output_of[arc]] = -1
@@ -335,37 +354,36 @@ def _compose_transcript(
 
     alive = np.zeros(num_nodes, np.bool_)
     for node in range(num_nodes):
-        alive[node] = is_final[node_left[node]]
+        alive[node] = is_final[nodes.left[node]]
     changed = True
     while changed:
         changed = False
         for arc in range(num_arcs - 1, -1, -1):
-            if alive[arc_to[arc]] and not alive[arc_from[arc]]:
-                alive[arc_from[arc]] = True
+            if alive[arcs.target[arc]] and not alive[arcs.source[arc]]:
+                alive[arcs.source[arc]] = True
                 changed = True
-    arcs = arc_from[:num_arcs], arc_to[:num_arcs], arc_output[:num_arcs], arc_weight[:num_arcs]
-    return _kept(alive, arcs, log_initial[node_right[:num_initial]], is_final[node_left[:num_nodes]])
+    initial_scores = log_initial[nodes.right[:num_initial]]
+    return _kept(alive, arcs, num_arcs, initial_scores, is_final[nodes.left[:num_nodes]])
 
 
 @njit(cache=True)
 def _kept(
-    alive: Flags, arcs: Arcs, initial_scores: Floats, final_nodes: Flags
+    alive: Flags, arcs: Arcs, num_arcs: int, initial_scores: Floats, final_nodes: Flags
 ) -> tuple[Ints, Ints, Ints, Floats, Floats, Floats]:
     """The arcs that end in living nodes, with these renumbered, and the log initial and final probabilities of these.
 
     initial_scores: those of the first nodes; the others are not initial.
     """
     number = np.cumsum(alive).astype(np.int32) - np.int32(1)
-    arc_from, arc_to, arc_output, arc_weight = arcs
-    is_kept = alive[arc_to]
+    arc = np.flatnonzero(alive[arcs.target[:num_arcs]])
     scores = np.full(len(alive), -np.inf, np.float32)
     scores[: len(initial_scores)] = initial_scores
     final = np.where(final_nodes, np.float32(0.0), np.float32(-np.inf))
     return (
-        number[arc_from[is_kept]],
-        number[arc_to[is_kept]],
-        arc_output[is_kept],
-        arc_weight[is_kept],
+        number[arcs.source[arc]],
+        number[arcs.target[arc]],
+        arcs.output[arc],
+        arcs.weight[arc],
         scores[alive],
         final[alive],
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from readers.common.faults import OnFault
 from readers.common.names import key_of
-from readers.common.text import read_lines
+from readers.common.text import read_rows
 from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.config.side_files import SideFiles
@@ -349,14 +349,11 @@ class CorpusLabels:
         """Read labelToTargetMappingFile: lines `label bits` in class order; bits has targetDim zeros and ones."""
         names = list(self.state_ids or ())
         columns: list[list[str]] = []
-        for number, line in enumerate(read_lines(path), 1):
-            fields = line.split()
-            if not fields:
-                continue
+        for where, fields in read_rows(path):
             if len(fields) != 2 or len(fields[1]) != self.dim or set(fields[1]) - set("01"):
-                raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a label and {self.dim} bits")
+                raise FormatError(f"{where}: {' '.join(fields)!r}; expected a label and {self.dim} bits")
             if names[len(columns) : len(columns) + 1] not in ([], [fields[0]]):
-                raise FormatError(f"{path}:{number}: label {fields[0]!r}; expected {names[len(columns)]!r}, as mapped")
+                raise FormatError(f"{where}: label {fields[0]!r}; expected {names[len(columns)]!r}, as mapped")
             columns.append(list(fields[1]))
         if len(columns) != self.num_classes:
             raise FormatError(f"{path}: {len(columns)} labels; expected one for each of {self.num_classes} classes")

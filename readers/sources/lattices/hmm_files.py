@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.text import is_count, is_number, read_lines, to_number
+from readers.common.text import is_count, is_number, read_rows, to_number
 from readers.errors import FormatError
 from readers.htk.trees import phone_of
 
@@ -54,13 +54,9 @@ def read_hmms(phone_file: str | Path, transition_file: str | Path | None, senone
     phone = np.full(size, -1, np.int32)
     stay = np.zeros(size)
     leave = np.zeros(size)
-    for number, line in enumerate(read_lines(phone_file), 1):
-        fields = line.split()
-        if not fields:
-            continue
-        where = f"{phone_file}:{number}"
+    for where, fields in read_rows(phone_file):
         if len(fields) < 3:
-            raise FormatError(f"{where}: {line.strip()[:60]!r}; expected an HMM, its matrix and its senones")
+            raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected an HMM, its matrix and its senones")
         name = phone_of(fields[0])
         matrix = fields[1]
         states = fields[2:]
@@ -85,16 +81,13 @@ def read_hmms(phone_file: str | Path, transition_file: str | Path | None, senone
 
 def _matrices(path: str | Path) -> Iterator[tuple[str, np.ndarray]]:
     """Yield (name, ln P (n + 1, n + 1)) of each matrix."""
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if not fields:
-            continue
+    for where, fields in read_rows(path):
         size = int(fields[1]) + 1 if len(fields) > 1 and is_count(fields[1]) else 0
         values = fields[2:]
         if size < 2 or len(values) != size * size or not all(map(is_number, values)):
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected a name, n and (n + 1)^2 probabilities")
+            raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected a name, n and (n + 1)^2 probabilities")
         probabilities = np.array([to_number(value) for value in values]).reshape(size, size)
         if not ((probabilities >= 0) & (probabilities <= 1.001)).all():
-            raise FormatError(f"{path}:{number}: numbers outside 0 to 1; expected probabilities")
+            raise FormatError(f"{where}: numbers outside 0 to 1; expected probabilities")
         with np.errstate(divide="ignore"):
             yield fields[0], np.where(probabilities > LEAST, np.log(probabilities), NEVER)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.report import Figures, missing
-from readers.common.text import canonical, read_lines
+from readers.common.text import canonical, filled_lines
 from readers.errors import FormatError
 from readers.sources.lattices.lattice_archive import LatticeArchive
 
@@ -70,13 +70,10 @@ def read_contents(path: str | Path, prefix: str = "") -> dict[str, ContentsEntry
     """
     entries: dict[str, ContentsEntry] = {}
     archive = ""
-    for number, line in enumerate(read_lines(path, exact=True), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        match = _LINE.fullmatch(line.strip())
+    for where, line in filled_lines(path, exact=True):
+        match = _LINE.fullmatch(line)
         if match is None:
-            raise FormatError(f"{where}: {line.strip()[:60]!r}; expected utterance=archive[position]")
+            raise FormatError(f"{where}: {line[:60]!r}; expected utterance=archive[position]")
         name, file, position = match.groups()
         name = canonical(name)
         if file:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readers.common.text import read_lines
+from readers.common.text import read_rows
 from readers.errors import ArgonautError, FormatError
 from recipes.timit.synthesis.espeak import Sound
 
@@ -48,19 +48,16 @@ def read_phone_table(path: Path) -> dict[str, tuple[tuple[str, float], ...]]:
     Raises FormatError, with file and line, for a malformed line, shares that do not sum to 100, and a repeated phoneme.
     """
     table: dict[str, tuple[tuple[str, float], ...]] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip() or line.startswith("# "):
-            continue
-        name, *parts = line.split()
+    for where, (name, *parts) in read_rows(path, comment="# "):
         if name in table or not parts:
-            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a phoneme, once, and its TIMIT phones")
+            raise FormatError(f"{where}: {' '.join([name, *parts])!r}; expected a phoneme, once, and its TIMIT phones")
         if parts == ["-"]:
             table[name] = JOINED
             continue
         pairs = [part.partition(":") for part in parts]
         shares = [share if colon else "100" for _, colon, share in pairs]
         if not all(share.isdecimal() for share in shares) or sum(map(int, shares)) != 100:
-            raise FormatError(f"{path}:{number}: shares {' '.join(shares)}; expected integers that sum to 100")
+            raise FormatError(f"{where}: shares {' '.join(shares)}; expected integers that sum to 100")
         table[name] = tuple((phone, int(share) / 100) for (phone, _, _), share in zip(pairs, shares))
     return table
 

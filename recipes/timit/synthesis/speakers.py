@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from readers.common.text import read_lines
+from readers.common.text import read_rows
 from readers.errors import ConfigError, FormatError
 from readers.language.grammars.expression import Expression
 from recipes.timit.synthesis.sentences import make_sentence
@@ -74,12 +74,9 @@ class Speaker:
 def read_voices(path: Path) -> list[tuple[str, str]]:
     """Return (variant, sex f or m) of every voice; raises FormatError, with file and line, for malformed lines."""
     voices = []
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        fields = line.split()
+    for where, fields in read_rows(path, comment="#"):
         if len(fields) != 2 or fields[1] not in ("f", "m"):
-            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a voice and its sex, f or m")
+            raise FormatError(f"{where}: {' '.join(fields)!r}; expected a voice and its sex, f or m")
         voices.append((fields[0], fields[1]))
     return voices
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from readers.common.faults import listed
 from readers.common.files import (
     atomic_write,
     held,
@@ -54,6 +55,12 @@ def test_whole_files(tmp_path):
         "lines": b"a\n1\n",
         "value": b'{"\xc3\xa9": [1]}\n',
     }
+
+
+def test_many_names_are_listed_up_to_a_number():
+    assert [listed([]), listed(["a"]), listed(["a", "b"])] == ["", "a", "a, b"]
+    assert listed(dict.fromkeys("abcdefghijkl")) == "a, b, c, d, e, f, g, h, i, j and 2 more"
+    assert listed(["a", "b", "c"], 1) == "a and 2 more"
 
 
 def test_a_name_says_whether_a_file_is_compressed(tmp_path):

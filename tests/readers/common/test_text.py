@@ -10,12 +10,14 @@ from readers.common.names import cut_extension, key_of
 from readers.common.text import (
     canonical,
     escape,
+    filled_lines,
     is_count,
     is_number,
     parse_object,
     quote_name,
     read_bytes,
     read_lines,
+    read_rows,
     read_text_bytes,
     split_fields,
     unescape,
@@ -26,6 +28,14 @@ from readers.errors import ConfigError, FormatError, ModelError
 def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n\nfive\x0bstill five")
     assert read_lines(tmp_path / "a") == ["one", "two", "three", "", "five\x0bstill five"]
+
+
+def test_filled_lines_and_rows_have_their_places(tmp_path):
+    (tmp_path / "a").write_text("# first\n\n one  two\t\n  # indented\nthree#\n \n")
+    path = tmp_path / "a"
+    assert list(filled_lines(path, comment="#")) == [(f"{path}:3", "one  two"), (f"{path}:5", "three#")]
+    assert list(read_rows(path))[:2] == [(f"{path}:1", ["#", "first"]), (f"{path}:3", ["one", "two"])]
+    assert list(read_rows(path, comment="# "))[1:] == [(f"{path}:5", ["three#"])]
 
 
 def test_read_lines_tells_gzip_by_content(tmp_path):

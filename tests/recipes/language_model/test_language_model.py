@@ -15,7 +15,7 @@ from readers.results.nbest import read_nbest
 from recipes.cli.main import main
 from recipes.language_model import hypotheses
 from recipes.language_model import run as recipe
-from recipes.language_model.hypotheses import SimilarWords, edits, recognise, write_lists
+from recipes.language_model.hypotheses import SimilarWords, recognise, write_lists
 from recipes.language_model.rescore import first_score, oracle_score
 from recipes.language_model.results import NGRAM, Perplexities, epochs_of
 from recipes.language_model.run import CONFIG
@@ -174,14 +174,6 @@ def test_a_folder_gives_one_text_for_each_part(tmp_path):
     (tmp_path / "ptb.test.txt").write_text("</s>\n")
     with pytest.raises(FormatError, match=r"ptb.test.txt: no sentences"):
         take_texts(tmp_path, tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [("kitten", "sitting", 3), ("", "ab", 2), ("same", "same", 0), ("abc", "xyz", 3), ("abcdef", "ghijkl", 4)],
-)
-def test_edits_by_hand(first, second, expected):
-    assert edits(first, second, 3) == edits(second, first, 3) == expected
 
 
 def test_words_are_taken_for_those_that_look_alike():

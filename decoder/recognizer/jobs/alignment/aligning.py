@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.grammars.vocabulary import listed
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.recordings import Recording
 from decoder.recognizer.jobs.alignment.results import (
@@ -20,6 +19,7 @@ from decoder.recognizer.recording import LONGEST
 from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
+from readers.common.faults import listed
 from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
