@@ -346,6 +346,7 @@ def least_cost(
     """
     best = np.inf
     backed_off = 0.0
+    i: Integer
     while state != root:
         history = histories[state]
         stop = np.int64(histories[state + 1]["first"])
@@ -354,13 +355,13 @@ def least_cost(
             if i == stop:
                 break
             high = np.int64(ranges[number]["high"])
-            if place[i] >= high:  # few histories list words of all ranges
+            if place[i] >= high:  # no search for ranges between two words, since most histories list few
                 continue
             low = np.int64(ranges[number]["low"])
             i = first_at_least(place, i, stop, low)
             if high - low <= MAX_SCANNED:
                 while i < stop and place[i] < high:
-                    best = min(best, backed_off + cost[i])
+                    best = min(best, backed_off + float(cost[i]))
                     i += 1
             elif i < stop and place[i] < high:
                 j = first_at_least(place, i, stop, high)
