@@ -21,6 +21,7 @@ from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.search.kernels.lookahead import (
     BLOCK,
     HISTORY,
+    RANGE,
     WORD_SET,
     LookAhead,
     least_graph_costs,
@@ -32,7 +33,7 @@ from readers.errors import GraphError
 
 MAX_ROUNDS = 10_000  # of relaxation; two or three are enough for most graphs
 NO_AHEAD = LookAhead(
-    *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
+    *(np.zeros(0, WORD_SET), np.zeros(0, RANGE), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
     *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
 )
 
@@ -44,37 +45,39 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
     """
     arrays = graph.arrays
-    low, high, place_word, order = _next_words(graph)
+    state_list, first, ranges, place_word, order = next_words(arrays, len(graph.words))
+    state_list, first, ranges = without_duplicates(state_list, first, ranges)
     graph_cost = least_graph_costs(arrays, graph.lookahead, order, min(len(order) + 1, MAX_ROUNDS))
     if not graph_cost.shape[0]:
         raise GraphError(f"{graph.where}: a cycle of arcs has a negative cost; expected -ln of probabilities")
     ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)
     word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # place_word is -1 in final states
-    outside = np.concatenate([[0], np.cumsum(word < 0)])
-    silent = (outside[high] > outside[low]) | ~np.isfinite(graph_cost)
-    low, high = np.where(silent, 0, low), np.where(silent, 0, high)
+    num_outside = _of_lists(np.add, _counts(word < 0, ranges), first)
+    silent = (num_outside[state_list] > 0) | ~np.isfinite(graph_cost)
     graph_cost = np.where(silent, 0, graph_cost).astype(np.float32)
     # States with the same words and graph cost share a set; the empty set sorts first.
-    _, words = np.unique(np.append(0, low.astype(np.int64) << 32 | high), return_inverse=True)
-    keys = words.reshape(-1) << 32 | np.append(0, graph_cost.view(np.uint32).astype(np.int64))
-    _, first, state_set = np.unique(keys, return_index=True, return_inverse=True)
-    sets = np.zeros(len(first), WORD_SET)
-    for name, values in (("low", low), ("high", high), ("graph_cost", graph_cost)):
-        sets[name] = np.append(0, values)[first]
-    low = sets["low"]
-    high = sets["high"]
-    state_set = state_set.reshape(-1)[1:]
+    keys = np.where(silent, 0, state_list).astype(np.int64) << 32 | graph_cost.view(np.uint32).astype(np.int64)
+    keys, state_set = np.unique(np.append(0, keys), return_inverse=True)
+    set_list = keys >> 32
+    sets = np.zeros(len(keys), WORD_SET)
+    sets["first"] = first[set_list]
+    sets["end"] = first[set_list + 1]
+    sets["graph_cost"] = keys.astype(np.uint32).view(np.float32)
     words_of_models, unknown_id = own_words(lm, word)
-    least = [_least_between(costs, low, high) for costs in empty_history_costs(lm, words_of_models)]
+    least = [
+        _of_lists(np.minimum, _least_between(costs, ranges["low"], ranges["high"]), first, np.inf)[set_list]
+        for costs in empty_history_costs(lm, words_of_models)
+    ]
     sets["least"] = least[0]
     unknown = []
     for words, label in zip(words_of_models, unknown_id):
-        counted = np.concatenate([[0], np.cumsum((words == label) & (label >= 0))])
-        unknown.append(np.where(counted[high] > counted[low], label, -1))
+        num_unknown = _of_lists(np.add, _counts((words == label) & (label >= 0), ranges), first)
+        unknown.append(np.where(num_unknown[set_list] > 0, label, -1))
     histories, place, cost, level = _lists(lm, words_of_models, unknown_id)
     return LookAhead(
         sets,
-        state_set.astype(np.int32),
+        ranges,
+        state_set[1:].astype(np.int32),
         histories,
         place,
         cost,
@@ -86,12 +89,30 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
 
 def place_words(graph: DecodingGraph) -> np.ndarray:
     """(n,) i4: the graph word of each place, -1 for the end of the utterance."""
-    return _next_words(graph)[2]
+    return next_words(graph.arrays, len(graph.words))[3]
 
 
-def _next_words(graph: DecodingGraph) -> tuple[np.ndarray, ...]:
-    num_first = graph.arrays.word_label.shape[0] + int(np.isfinite(graph.arrays.final_cost).sum())
-    return next_words(graph.arrays, num_first, 2 * num_first)
+def without_duplicates(
+    state_list: np.ndarray, first: np.ndarray, ranges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(state_list, first, ranges) of `next_words` with equal lists once; list 0 is empty."""
+    number: dict[bytes, int] = {b"": 0}
+    bounds = zip(first[:-1].tolist(), first[1:].tolist())
+    numbers = np.array([number.setdefault(ranges[begin:end].tobytes(), len(number)) for begin, end in bounds])
+    sizes = [len(content) // RANGE.itemsize for content in number]
+    return numbers[state_list], np.cumsum([0, *sizes]), np.frombuffer(b"".join(number), RANGE).copy()
+
+
+def _counts(is_counted: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """(R,): how many places of each range count."""
+    total = np.concatenate([[0], np.cumsum(is_counted)])
+    return total[ranges["high"]] - total[ranges["low"]]
+
+
+def _of_lists(join: np.ufunc, of_range: np.ndarray, first: np.ndarray, of_none: float = 0) -> np.ndarray:
+    """`of_range` (R,) joined over each list of ranges; list 0, which is empty, gets `of_none`."""
+    # The last list ends with of_none, so that lists may be missing.
+    return np.append(of_none, join.reduceat(np.append(of_range, of_none), first[1:-1])).astype(of_range.dtype)
 
 
 def own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:

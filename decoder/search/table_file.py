@@ -13,7 +13,7 @@ from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.graph_file import load_graph
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import load_language_model
-from decoder.search.kernels.lookahead import HISTORY, WORD_SET, LookAhead
+from decoder.search.kernels.lookahead import HISTORY, RANGE, WORD_SET, LookAhead
 from decoder.search.kernels.search_lm import END_SENTENCE
 from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD
 from decoder.search.lm_ahead import NO_AHEAD, minima_levels
@@ -28,11 +28,11 @@ from readers.tables.hmm_tables import read_cntkmap
 
 RECORDS = {  # section -> records, stored as numbers of one type
     **{"positions": POSITION, "plain_positions": POSITION, "states": STATE, "plain_states": STATE},
-    **{"arcs": ARC, "words": WORD, "sets": WORD_SET, "histories": HISTORY},
+    **{"arcs": ARC, "words": WORD, "sets": WORD_SET, "ranges": RANGE, "histories": HISTORY},
 }
 FORMAT = MappedFormat(
     b"ARGONST\n",
-    1,
+    2,
     {
         **{"settings": "<f8", "silence": "|u1", "word_lm": "<i4", "least_lm_cost": "<f8"},
         **{name: f"<i{8 if record in (WORD, HISTORY) else 4}" for name, record in RECORDS.items()},
@@ -166,7 +166,7 @@ def _check_records(
         "states": {"level": int(arrays.word_level.max(initial=0)) + 1},
         "words": {"target": num_states},
     }
-    for name, records in ((name, found[name]) for name in RECORDS if name not in ("sets", "histories")):
+    for name, records in ((name, found[name]) for name in RECORDS if name.removeprefix("plain_") in bounds):
         for field, bound in bounds[name.removeprefix("plain_")].items():
             check_range(records[field], bound, f"{name}.{field}", path)
         for field in ("self_cost", "forward_cost", "final_cost", "cost", "bound", "paid"):
@@ -216,8 +216,11 @@ def _check_ahead(
     check_costs(found["cost"], "cost", path)
     check_costs(sets["least"], "sets.least", path)
     check_costs(sets["graph_cost"], "sets.graph_cost", path, infinite=False)
-    if np.any(sets["low"] < 0) or np.any(sets["high"] < sets["low"]):
-        raise FormatError(f"{path}: sets of words end before they begin; {FORMAT.again}")
+    check_range(sets["end"], len(found["ranges"]) + 1, "sets.end", path)
+    check_range(sets["first"], len(found["ranges"]) + 1, "sets.first", path)
+    low = found["ranges"]["low"]
+    if np.any(sets["first"] > sets["end"]) or np.any(low < 0) or np.any(low >= found["ranges"]["high"]):
+        raise FormatError(f"{path}: sets or ranges of words end before they begin; {FORMAT.again}")
 
 
 def summary(path: str) -> Figures:

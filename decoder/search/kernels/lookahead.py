@@ -1,8 +1,13 @@
 """N-gram look-ahead, compiled: the words that can follow each graph state, and their least LM cost (CNTK book 6.1).
 
-Word arcs are numbered by *place*, the order in which a depth-first walk over the graph meets them, so that the words
-that can follow a state occupy a range of places.  Where several states lead to the same words (pronunciations with
-equal ends), a word gets a second place next to its neighbours there.
+Words are numbered by *place*, the order in which a depth-first walk over the graph meets them, so that the words that
+can follow a state are one range of places in a tree, and a few ranges where several states lead to the same words:
+second pronunciations, words of one phone in every context.
+
+References
+----------
+Allauzen, Riley and Schalkwyk, A generalized composition algorithm for weighted finite-state transducers, Interspeech
+2009, number the labels in this way for their reachability tests.
 """
 
 from typing import NamedTuple
@@ -11,15 +16,16 @@ import numpy as np
 
 from decoder.graph.compiled_graph import GraphArrays
 from decoder.lm.language_model import LMArrays, automaton_step
-from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
+from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER, grown
 from readers.common.arrays import Float32Array, Float64Array, Int32Array, Int64Array, Integer, Records
 from readers.common.kernels import UNCOUNTED, njit
 
-WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
+RANGE = np.dtype([("low", "i4"), ("high", "i4")])
+WORD_SET = np.dtype([("first", "i4"), ("end", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
 CACHE_ENTRY = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # key: LM state << 32 | word set
 CACHE_SIZE = 1 << 18  # a power of two; half as many distinct costs as tokens with 36,000 words, 4 MB per thread
-MAX_COPIED = 16  # the most words that are given second places at once
+MAX_SCANNED = 16  # the widest range of places whose n-grams are compared one by one
 BLOCK = 16  # entries per block minimum
 NO_WORD_COST = 1e4  # where no word can follow: loses against any word, but is not taken for a dead token
 
@@ -27,9 +33,10 @@ NO_WORD_COST = 1e4  # where no word can follow: loses against any word, but is n
 class LookAhead(NamedTuple):
     """Sets of words that can come next, and the LM's n-grams sorted by the places of their words.
 
-    sets (C,) WORD_SET: the words at places low .. high-1 (none in set 0); `least`: their least cost after the empty
-    history (of a single model); graph_cost: the least graph cost up to and including the word, less the look-ahead paid
-    there.  state_set (S,) i4: the set of each acceptor state.
+    sets (C,) WORD_SET: the words whose places are in the ranges first .. end-1 (none in set 0); `least`: their least
+    cost after the empty history (of a single model); graph_cost: the least graph cost up to and including the word,
+    less the look-ahead paid there.  ranges (R,) RANGE: places low .. high-1; those of a set rise and do not touch.
+    state_set (S,) i4: the set of each acceptor state.
     histories (N+1,) HISTORY: the n-grams of LM state s are entries `first` of s to `first` of s+1, by place (E,) i4,
     with cost f4; n-grams of empty histories and of unknown words are left out.  The costs are followed by their block
     minima, see `with_minima`; level holds the offsets.  backoff_cost and backoff_state are those of the model.
@@ -38,6 +45,7 @@ class LookAhead(NamedTuple):
     """
 
     sets: np.ndarray
+    ranges: np.ndarray
     state_set: np.ndarray
     histories: np.ndarray
     place: np.ndarray
@@ -49,32 +57,33 @@ class LookAhead(NamedTuple):
 
 @njit(cache=True)
 def next_words(
-    arrays: GraphArrays, num_first: Integer, num_second: Integer
-) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array]:
-    """(low, high, place_word, order): the word arcs that can follow state s have places low[s] .. high[s]-1.
+    arrays: GraphArrays, num_words: Integer
+) -> tuple[Int32Array, Int32Array, Records, Int32Array, Int32Array]:
+    """(state_list, first, ranges, place_word, order): the words that can follow each state, exactly.
 
-    The range may hold other words, too, where the right ones are not contiguous.  arrays: GraphArrays; num_first:
-    number of word arcs and final states; num_second: the most second places.  place_word (n,) i4: word of each place,
-    -1 for the end of the utterance in a final state; order (S,): the states, successors before predecessors.
+    Those of state s have the places in the ranges first[l] .. first[l+1]-1 for l = state_list[s].  ranges (R,) RANGE:
+    see LookAhead.  Several lists may be equal.  num_words: of the graph.  place_word (n,) i4: word of each place, -1
+    for the end of the utterance in a final state; order (S,): the states, successors before predecessors.
     All states of a cycle have the same words and are treated together: strongly connected components, by Tarjan,
     Depth-first search and linear graph algorithms, SIAM Journal on Computing 1(2), 1972.
     """
     num_states = arrays.final_cost.shape[0]
-    num_places = num_first + num_second
     order = np.empty(num_states, np.int32)
     num_closed = 0
-    low, high = np.zeros(num_states, np.int32), np.zeros(num_states, np.int32)
-    count: Integer
-    place_word = np.empty(num_places, np.int32)
-    count = 0
+    place_word = np.empty(num_words + 1, np.int32)
+    num_places = 0
+    place_of = np.full(num_words + 1, -1, np.int32)  # of each word; the last one is the end, -1
+    state_list = np.full(num_states, -1, np.int32)  # -1 while the component is open
+    first = np.zeros(num_states + 1, np.int32)
+    num_lists = 0
+    ranges = np.empty(1024, RANGE)
+    united = np.empty(num_words + 2, RANGE)
     number = np.full(num_states, -1, np.int32)
     link = np.zeros(num_states, np.int32)
-    first_place = np.zeros(num_states, np.int32)
     open_states = np.empty(num_states, np.int32)
     num_open = 0
     walk = np.empty(num_states, np.int32)
     at = np.empty(num_states, np.int64)
-    closed = np.zeros(num_states, np.bool_)
     counter = 0
     for root in range(num_states):
         if number[root] >= 0:
@@ -86,23 +95,24 @@ def next_words(
             if number[state] < 0:
                 number[state] = link[state] = counter
                 counter += 1
-                first_place[state] = count
                 open_states[num_open] = state
                 num_open += 1
                 at[depth] = arrays.first_emitting[state]
-                for arc in range(arrays.first_word[state], arrays.first_word[state + 1]):
-                    place_word[count] = arrays.word_label[arc]
-                    count += 1
-                if arrays.final_cost[state] < np.inf:
-                    place_word[count] = -1
-                    count += 1
+                # A word gets its place before those below the state, so that they stand side by side.
+                num_arcs = arrays.first_word[state + 1] - arrays.first_word[state]
+                for i in range(num_arcs + (arrays.final_cost[state] < np.inf)):
+                    word = arrays.word_label[arrays.first_word[state] + i] if i < num_arcs else -1
+                    if place_of[word] < 0:
+                        place_of[word] = num_places
+                        place_word[num_places] = word
+                        num_places += 1
             if at[depth] < arrays.first_emitting[state + 1]:
                 child = arrays.position_exit[arrays.emitting_target[at[depth]]]
                 at[depth] += 1
                 if number[child] < 0:
                     depth += 1
                     walk[depth] = child
-                elif not closed[child]:
+                elif state_list[child] < 0:
                     link[state] = min(link[state], number[child])
                 continue
             depth -= 1
@@ -114,63 +124,77 @@ def next_words(
             begin = num_open - 1
             while open_states[begin] != state:
                 begin -= 1
+            size = _unite(arrays, open_states[begin:num_open], place_of, state_list, first, ranges, united)
+            end = first[num_lists] + size
+            if end > ranges.shape[0]:
+                ranges = grown(ranges, 2 * end)
+            for i in range(size):
+                ranges[end - size + i] = united[i]
             for m in range(num_open - 1, begin - 1, -1):  # successors first
-                closed[open_states[m]] = True
+                state_list[open_states[m]] = num_lists
                 order[num_closed] = open_states[m]
                 num_closed += 1
-            members = open_states[begin:num_open]
-            left, right, count = _merge_ranges(
-                arrays, members, low, high, first_place[state], place_word, count, num_second
-            )
-            for member in members:
-                low[member] = left
-                high[member] = right
+            num_lists += 1
+            first[num_lists] = end
             num_open = begin
-    return low, high, place_word[:count], order
+    return state_list, first[: num_lists + 1], ranges[: first[num_lists]], place_word[:num_places], order
 
 
-@njit(cache=True)
-def _merge_ranges(
+@njit(**UNCOUNTED)
+def _unite(
     arrays: GraphArrays,
     members: Int32Array,
-    low: Int32Array,
-    high: Int32Array,
-    fresh: Integer,
-    place_word: Int32Array,
-    count: Integer,
-    num_second: Integer,
-) -> tuple[Integer, Integer, Integer]:
-    """(low, high, number of places) of states whose own words, and those first met below them, are at places >= fresh.
+    place_of: Int32Array,
+    state_list: Int32Array,
+    first: Int32Array,
+    ranges: Records,
+    united: Records,
+) -> Integer:
+    """Write the ranges of the words that can follow the states of a component to `united`; return their number."""
+    size: Integer
+    size = np.int64(0)
+    for state in members:
+        for arc in range(arrays.first_word[state], arrays.first_word[state + 1]):
+            place = np.int64(place_of[arrays.word_label[arc]])
+            size = _add_range(united, size, place, place + 1)
+        if arrays.final_cost[state] < np.inf:
+            place = np.int64(place_of[-1])
+            size = _add_range(united, size, place, place + 1)
+        before = -1
+        for arc in range(arrays.first_emitting[state], arrays.first_emitting[state + 1]):
+            number = state_list[arrays.position_exit[arrays.emitting_target[arc]]]
+            if number >= 0 and number != before:
+                for i in range(first[number], first[number + 1]):
+                    size = _add_range(united, size, np.int64(ranges[i]["low"]), np.int64(ranges[i]["high"]))
+                before = number
+    return size
 
-    Words that were met before are added: by extending the range if they are near, by second places if they are few.
-    """
-    left, right, total = (fresh, count, count - fresh) if fresh < count else (place_word.shape[0], 0, 0)
-    for copying in (False, True):
-        before_low = -1
-        before_high = -1
-        for member in members:
-            for arc in range(arrays.first_emitting[member], arrays.first_emitting[member + 1]):
-                child = arrays.position_exit[arrays.emitting_target[arc]]
-                begin, end = low[child], high[child]
-                if begin >= end or begin >= fresh or (begin == before_low and end == before_high):
-                    continue
-                before_low = begin
-                before_high = end
-                if copying and end - begin <= MAX_COPIED and count + end - begin <= num_second:
-                    for place in range(begin, end):
-                        place_word[count] = place_word[place]
-                        count += 1
-                    left = min(left, count - (end - begin))
-                    right = max(right, count)
-                else:
-                    left = min(left, begin)
-                    right = max(right, end)
-                    total += end - begin
-        if not copying:
-            if 4 * (right - left) <= 5 * total:
-                break
-            left, right = (fresh, count) if fresh < count else (place_word.shape[0], 0)
-    return (left, right, count) if left < right else (0, 0, count)
+
+@njit(**UNCOUNTED)
+def _add_range(united: Records, size: Integer, low: Integer, high: Integer) -> Integer:
+    """Add the places low .. high-1 to the rising ranges united[:size], which do not touch; return their number."""
+    begin: Integer
+    begin = np.int64(0)
+    end = size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if united[middle]["high"] < low:
+            begin = middle + 1
+        else:
+            end = middle
+    while end < size and united[end]["low"] <= high:  # ranges begin .. end-1 become one with the new one
+        low = min(low, np.int64(united[end]["low"]))
+        high = max(high, np.int64(united[end]["high"]))
+        end += 1
+    if end == begin:
+        for i in range(size, begin, -1):
+            united[i] = united[i - 1]
+    elif end > begin + 1:
+        for i in range(end, size):
+            united[begin + 1 + i - end] = united[i]
+    united[begin]["low"] = low
+    united[begin]["high"] = high
+    return size + 1 - (end - begin)
 
 
 @njit(cache=True)
@@ -309,10 +333,11 @@ def least_cost(
     level: Int64Array,
     root: Integer,
     state: Integer,
-    low: Integer,
-    high: Integer,
+    ranges: Records,
+    first: Integer,
+    end: Integer,
 ) -> tuple[float, float]:
-    """The least -ln P(word | state) over the words at places low .. high-1: a lower bound, nearly always exact.
+    """The least -ln P(word | state) over the words in ranges first .. end-1: a lower bound, nearly always exact.
 
     (For a word that a history lists, the cost by backing off counts, too, if it is less.)
     state: of the automaton whose empty history is `root`; the arrays are those of LookAhead.  The empty history is left
@@ -321,17 +346,27 @@ def least_cost(
     """
     best = np.inf
     backed_off = 0.0
+    i: Integer
     while state != root:
         history = histories[state]
-        end = histories[state + 1]["first"]
-        i = first_at_least(place, history["first"], end, low)  # type: ignore[arg-type]  # a field of one record
-        if high - low <= MAX_COPIED:
-            while i < end and place[i] < high:
-                best = min(best, backed_off + cost[i])
-                i += 1
-        elif i < end and place[i] < high:
-            j = first_at_least(place, i, end, high)  # type: ignore[arg-type]  # as above
-            best = min(best, backed_off + least_between(cost, level, i, j))
+        stop = np.int64(histories[state + 1]["first"])
+        i = np.int64(history["first"])
+        for number in range(first, end):
+            if i == stop:
+                break
+            high = np.int64(ranges[number]["high"])
+            if place[i] >= high:  # no search for ranges between two words, since most histories list few
+                continue
+            low = np.int64(ranges[number]["low"])
+            i = first_at_least(place, i, stop, low)
+            if high - low <= MAX_SCANNED:
+                while i < stop and place[i] < high:
+                    best = min(best, backed_off + float(cost[i]))
+                    i += 1
+            elif i < stop and place[i] < high:
+                j = first_at_least(place, i, stop, high)
+                best = min(best, backed_off + least_between(cost, level, i, j))
+                i = j
         backed_off += history["backoff_cost"]
         state = np.int64(history["backoff_state"])
     return best, backed_off
@@ -346,6 +381,7 @@ def cache_slot(key: Integer, mask: Integer) -> Integer:
 @njit(**UNCOUNTED)
 def plain_cost_ahead(
     sets: Records,
+    ranges: Records,
     histories: Records,
     place: Int32Array,
     cost: Float32Array,
@@ -356,10 +392,10 @@ def plain_cost_ahead(
     """`cost_ahead` of a single model where no unknown word can come next.  Few arrays, since each costs time."""
     history = key >> 32
     words = sets[key & LOW_32]
-    low, high = np.int64(words["low"]), np.int64(words["high"])
-    if low == high or history == SENTENCE_OVER:
+    first, end = np.int64(words["first"]), np.int64(words["end"])
+    if first == end or history == SENTENCE_OVER:
         return 0.0
-    best, backed_off = least_cost(histories, place, cost, level, np.int64(0), history, low, high)
+    best, backed_off = least_cost(histories, place, cost, level, np.int64(0), history, ranges, first, end)
     best = min(best, backed_off + words["least"])
     return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
 
@@ -373,8 +409,8 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
     history = key >> 32
     among = key & LOW_32
     words = ahead.sets[among]
-    low, high = np.int64(words["low"]), np.int64(words["high"])
-    if low == high or history == SENTENCE_OVER:
+    first, end = np.int64(words["first"]), np.int64(words["end"])
+    if first == end or history == SENTENCE_OVER:
         return 0.0
     probability = 0.0
     best = np.inf
@@ -388,7 +424,9 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
             own = np.int64(lm.history[history, i])
             least = np.float64(ahead.mixed[i, among])
             weight = lm.weights[i]
-        best, backed_off = least_cost(ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, low, high)
+        best, backed_off = least_cost(
+            ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, ahead.ranges, first, end
+        )
         best = min(best, backed_off + least)
         if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:
             best = min(best, automaton_step(lm, root, own, np.int64(ahead.unknown[i, among]))[0])
@@ -402,5 +440,7 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
 def ngram_cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) -> float:
     """`cost_ahead`, by the shorter function where that is enough."""
     if ahead.mixed.shape[0] + ahead.unknown.shape[0] == 0:
-        return plain_cost_ahead(ahead.sets, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, key)
+        return plain_cost_ahead(
+            ahead.sets, ahead.ranges, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, key
+        )
     return cost_ahead(ahead, lm, lm_scale, key)

@@ -255,7 +255,7 @@ def second_cost_ahead(
     that keeps the state, or any other: then the second model adds what is due, no more.
     """
     words = ahead.sets[word_set]
-    if words["low"] == words["high"] or lm_state == SENTENCE_OVER:
+    if words["first"] == words["end"] or lm_state == SENTENCE_OVER:
         return 0.0
     of_any = ngram_cost_ahead(ahead, ngrams, lm_scale, lm_state << 32 | word_set)
     if of_any == NO_WORD_COST:
@@ -289,18 +289,40 @@ def least_listed(
     begin: Integer,
     end: Integer,
 ) -> float:
-    """The least lm_scale * -ln P(word | lm_state) + cost over the entries begin .. end-1 in a word set: a lower bound.
+    """A lower bound of lm_scale * -ln P(word | lm_state) + cost over the entries begin .. end-1 in a word set."""
+    words = ahead.sets[word_set]
+    least = np.inf
+    for number in range(words["first"], words["end"]):
+        if begin == end:
+            break
+        if second.place[begin] < ahead.ranges[number]["high"]:
+            begin = first_at_least(second.place, begin, end, np.int64(ahead.ranges[number]["low"]))
+            stop = first_at_least(second.place, begin, end, np.int64(ahead.ranges[number]["high"]))
+            if begin < stop:
+                cost = least_of_entries(ahead, ngrams, second, lm_scale, lm_state, word_set, begin, stop)
+                least = min(least, cost)
+            begin = stop
+    return least
+
+
+@njit(**UNCOUNTED)
+def least_of_entries(
+    ahead: LookAhead,
+    ngrams: LMArrays,
+    second: SecondAhead,
+    lm_scale: float,
+    lm_state: Integer,
+    word_set: Integer,
+    begin: Integer,
+    end: Integer,
+) -> float:
+    """The least lm_scale * -ln P(word | lm_state) + cost over the entries begin .. end-1: a lower bound.
 
     It is nearly always exact, see `least_cost`.  The models of a mixture have their least for different words:
     -ln of the sum of weight * exp(-(-ln P + cost / lm_scale)) is not above it for any word.
     """
-    low, high = np.int64(ahead.sets[word_set]["low"]), np.int64(ahead.sets[word_set]["high"])
-    begin = first_at_least(second.place, begin, end, low)
-    end = first_at_least(second.place, begin, end, high)
     least = np.inf
     total = 1.0  # the sum of weight * exp((least - own) / lm_scale) over the models so far
-    if begin == end:
-        return least
     num_entries = second.place.shape[0]
     num_models = max(1, ngrams.weights.shape[0])
     for i in range(num_models):
@@ -317,7 +339,6 @@ def least_listed(
         while at != root:
             listed = ahead.histories[at]["first"]
             listed_end = ahead.histories[at + 1]["first"]
-            listed = first_at_least(ahead.place, listed, listed_end, low)
             entry = begin
             # The places in both lists; whichever is behind leaps, since either may be far shorter than the other.
             while listed < listed_end and entry < end:

@@ -71,7 +71,8 @@ def test_no_next_word_undercuts_what_is_seen_ahead(count, num_models, num_lost, 
         for number, words in enumerate(tables.sets):
             costs = [
                 scale * lm.step(history, lm.word_id(word))[0] + second_step(hot, node, arc_of[word])[0]
-                for word in [graph.words[label] for label in decoder._tables.place_words[words["low"] : words["high"]]]
+                for low, high in tables.ranges[words["first"] : words["end"]]
+                for word in [graph.words[label] for label in decoder._tables.place_words[low:high]]
             ]
             if costs:
                 ahead = composed_cost_ahead(tables, lm.arrays, hot, scale, pair << 32 | np.int64(number))

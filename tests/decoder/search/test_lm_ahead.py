@@ -1,5 +1,6 @@
 """Look-ahead by n-grams against its definition: sets of next words and least costs worked out state by state."""
 
+import itertools
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ from decoder.search.kernels.lookahead import (
     plain_cost_ahead,
     with_minima,
 )
-from decoder.search.lm_ahead import look_ahead, minima_levels
+from decoder.search.lm_ahead import look_ahead, minima_levels, without_duplicates
 from readers.errors import GraphError
 from tests.decoder import graphs, reference
 from tests.decoder.search.test_decoder import UNPRUNED, random_case
@@ -74,7 +75,7 @@ def ahead_at(decoder, state, history):
     key, scale = np.int64(history) << 32 | np.int64(tables.state_set[state]), decoder.options.lm_scale
     found = cost_ahead(tables, lm, scale, key)
     if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
-        arrays = (tables.sets, tables.histories, tables.place, tables.cost, tables.level)
+        arrays = (tables.sets, tables.ranges, tables.histories, tables.place, tables.cost, tables.level)
         assert plain_cost_ahead(*arrays, scale, key) == found
     return found
 
@@ -158,20 +159,56 @@ def test_of_a_mixture_and_of_unknown_words_it_is_never_too_much(seed):
     assert some > 0
 
 
+def words_after(graph, state_list, first, ranges, place_word):
+    """The sorted words of each state of a compiled graph, "" = the end, from `next_words` or without duplicates."""
+    names = [*graph.words, ""]
+    words = []
+    for number in state_list.tolist():
+        bounds = ranges[first[number] : first[number + 1]].tolist()
+        assert all(high < low for (_, high), (low, _) in itertools.pairwise(bounds))
+        words.append(sorted(names[word] for low, high in bounds for word in place_word[low:high]))
+    return words
+
+
 @pytest.mark.parametrize("seed", range(60))
-def test_next_words_are_all_there_and_seldom_others(seed):
+def test_next_words_are_those_of_the_graph(seed):
     rng = np.random.default_rng(seed)
     graph = graphs.random_graph(rng, reference)
     compiled = graphs.compiled(graph)
-    for second in (0, 100):
-        low, high, place_word, order = next_words(compiled.arrays, len(graph.arcs) + len(graph.finals), second)
-        assert sorted(order) == list(range(compiled.num_states))
-        for state in range(compiled.num_states):
-            found = {compiled.words[w] if w >= 0 else "" for w in place_word[low[state] : high[state]]}
-            assert found >= {word for word, _ in next_arcs(graph, state)}
+    *lists, place_word, order = next_words(compiled.arrays, len(compiled.words))
+    assert sorted(order) == list(range(compiled.num_states))
+    assert len(set(place_word.tolist())) == len(place_word)
+    expected = [sorted({word for word, _ in next_arcs(graph, state)}) for state in range(compiled.num_states)]
+    assert words_after(compiled, *lists, place_word) == expected
+    state_list, first, ranges = without_duplicates(*lists)
+    assert words_after(compiled, state_list, first, ranges, place_word) == expected
+    assert len({*map(tuple, expected)} | {()}) == len(first) - 1
 
 
-def test_words_of_a_tree_stand_side_by_side_and_shared_ends_get_second_places():
+@pytest.mark.parametrize("seed", range(20))
+def test_words_of_many_lists_that_overlap(seed):
+    """A state for each of 40 sets of words, and states before several of these: words stand in many ranges."""
+    rng = np.random.default_rng(seed)
+    sets = [{f"w{i}" for i in np.flatnonzero(rng.random(60) < rng.choice([0.1, 0.5]))} for _ in range(40)]
+    groups = [rng.choice(40, size=3, replace=False).tolist() for _ in range(30)]
+    arcs = [(1 + i, 200, word, 0.0) for i, words in enumerate(sets) for word in sorted(words)]
+    arcs += [(50 + i, 1 + number, f"[g{number}]", 0.0) for i, group in enumerate(groups) for number in group]
+    arcs += [(0, 50 + i, f"[s{i}]", 0.0) for i in range(30)] + [(200, 201, "[e]", 0.0)]
+    graph = precompile(graphs.make_acceptor(arcs, {201: 0.0}))
+    *lists, place_word, _ = next_words(graph.arrays, len(graph.words))
+    words = words_after(graph, *lists, place_word)
+    arrays = graph.arrays
+    names = [graph.states[state] for state in arrays.position_state]
+    after = {name: words[exit] for name, exit in zip(names, arrays.position_exit)}
+    assert after["e"] == [""]
+    assert words[graph.start] == sorted(set().union(*(sets[number] for group in groups for number in group)))
+    for i, group in enumerate(groups):
+        assert after[f"s{i}"] == sorted(set().union(*(sets[number] for number in group)))
+        for number in group:
+            assert after[f"g{number}"] == sorted(sets[number])
+
+
+def test_words_of_a_tree_stand_side_by_side():
     """Nine words by three first letters; the last state of w0 and of w4 is one and the same."""
     arcs, state = [], 10
     for i in range(3):
@@ -183,9 +220,11 @@ def test_words_of_a_tree_stand_side_by_side_and_shared_ends_get_second_places():
     arcs = [arc for arc in arcs if arc[2] != "w4"]
     arcs += [(20, 21, "[d]", 0.0), (11, 21, "[d]", 0.0), (21, 30, "w4", 0.0), (30, 31, "[e]", 0.0)]
     graph = precompile(graphs.make_acceptor(arcs, {31: 0.0}))
-    low, high, place_word, _ = next_words(graph.arrays, 40, 40)
+    *lists, place_word, _ = next_words(graph.arrays, len(graph.words))
+    state_list, first, _ = lists
+    words = words_after(graph, *lists, place_word)
 
-    def after(*names):
+    def state_after_states(*names):
         state = graph.start
         for name in names:
             (state,) = (
@@ -195,12 +234,17 @@ def test_words_of_a_tree_stand_side_by_side_and_shared_ends_get_second_places():
                 ]
                 if graph.states[graph.arrays.position_state[p]] == name
             )
-        return sorted(graph.words[w] if w >= 0 else "" for w in place_word[low[state] : high[state]])
+        return state
 
-    assert after("a0") == ["w0", "w1", "w2", "w4"]
-    assert after("a1") == ["w3", "w4", "w5"]
-    assert after("a2") == ["w6", "w7", "w8"]
-    assert after("a1", "b1", "d") == ["w4"]
+    for names, expected, num_ranges in (
+        (("a0",), ["w0", "w1", "w2", "w4"], 1),
+        (("a1",), ["w3", "w4", "w5"], 2),
+        (("a2",), ["w6", "w7", "w8"], 1),
+        (("a1", "b1", "d"), ["w4"], 1),
+    ):
+        state = state_after_states(*names)
+        assert words[state] == expected
+        assert first[state_list[state] + 1] - first[state_list[state]] == num_ranges
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -8,7 +8,7 @@ import pytest
 from decoder.graph.compiled_graph import precompile
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder, SearchOptions
-from decoder.search.kernels.lookahead import BLOCK, MAX_COPIED
+from decoder.search.kernels.lookahead import BLOCK, MAX_SCANNED
 from tests.decoder import graphs
 from tests.decoder.search.test_decoder import UNPRUNED
 from tests.decoder.search.test_lm_ahead import TOLERANCE, ahead_at, least_by_definition, state_after
@@ -78,8 +78,10 @@ def test_cost_ahead_of_many_words_after_two_words_is_that_of_the_definition(num_
     lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
     graph = precompile(graphs.make_acceptor(arcs, finals), None, lookahead)
     decoder = Decoder(graph, lm, SearchOptions(**UNPRUNED | {"lm_scale": SCALE}))
-    sets = decoder._tables.look_ahead.sets
-    assert (sets["high"] - sets["low"]).max() > max(MAX_COPIED, BLOCK)
+    tables = decoder._tables.look_ahead
+    assert (tables.ranges["high"] - tables.ranges["low"]).max() > max(MAX_SCANNED, BLOCK)
+    # An n-gram is stored once, although every fifth word stands at two places of the graph.
+    assert len(tables.place) == lm.arrays.first_arc[-1] - lm.arrays.first_arc[1]
     arrays = graph.arrays
     start_arcs = range(arrays.first_emitting[graph.start], arrays.first_emitting[graph.start + 1])
     state_of = {graph.states[arrays.position_state[arrays.emitting_target[arc]]]: arc for arc in start_arcs}
