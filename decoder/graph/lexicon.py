@@ -97,7 +97,7 @@ def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
         ((word, phones) for word, phones, _ in lexicon.words),
         ((SENTENCE_START, phones) for phones, _ in lexicon.starts),
         ((SENTENCE_END, phones) for phones, _ in lexicon.ends),
-        [("(silence between words)", (lexicon.silence,))] if lexicon.optional_silence else [],
+        [("(silence between words)", (lexicon.silence,))] if lexicon.optional_silence and lexicon.silence else [],
     )
     require_models(entries, state_map, "the model state map")
     empty = [phone for phone, states in state_map.items() if not states]
