@@ -1,5 +1,6 @@
 """Turns an imported corpus into what the stages read: sets, dictionary, transcripts, lists and configurations."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,17 +26,22 @@ NO_WORDS = ("<s>", "</s>", "!SIL", "<sil>", "<SIL>", "<eps>")
 
 
 def corpus_files(source: Path, out: Path) -> dict[str, Path]:
-    """Return the files of a corpus that is not imported, by their names: one, or those below a directory, without the
-    results of the recipe, which are below `out`.
+    """Return the files of a corpus that is not imported, by their names: one, or those below a directory and in folders
+    that it links to, without hidden ones, those that cannot be read, and the results of the recipe, below `out`.
     """
-    source, out = source.resolve(), out.resolve()
-    files = sorted(source.rglob("*")) if source.is_dir() else [source]
-    is_apart = out not in source.parents
-    return {
-        str(path.relative_to(source)): path
-        for path in files
-        if path.is_file() and not (is_apart and out in path.parents)
-    }
+    if not source.is_dir():
+        return {source.name: source}
+    files: dict[str, Path] = {}
+    visited = {os.path.realpath(out)}
+    for directory, folders, names in os.walk(source, followlinks=True):
+        if (real := os.path.realpath(directory)) in visited:  # also a link to a folder above
+            folders.clear()
+            continue
+        visited.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        paths = (Path(directory, name) for name in sorted(names) if not name.startswith("."))
+        files |= {str(path.relative_to(source)): path for path in paths if path.is_file() and os.access(path, os.R_OK)}
+    return files
 
 
 def usable_entries(entries: Sequence[Pronunciation], path: Path, texts: Iterable[str] | None) -> list[Pronunciation]:

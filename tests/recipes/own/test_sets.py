@@ -14,6 +14,7 @@ from readers.dictionaries.case import best_case
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 from recipes.own import data
+from recipes.own.data import corpus_files
 from recipes.own.sets import divide, read_names
 from recipes.own.sizes import Sizes
 
@@ -153,3 +154,19 @@ def test_sizes_grow_with_the_data():
     assert (wsj.hidden(first=False), wsj.threshold, wsj.min_frames, wsj.epochs) == ("2048*5", 750, 190, 8)
     assert wsj.hidden(first=True) == "768*5"
     assert Sizes(10).arguments(first=True)[0] == "Hidden=256*4"
+
+
+def test_the_files_of_a_corpus_are_those_that_links_lead_to(tmp_path, monkeypatch):
+    source = tmp_path / "data"
+    for name in ("else/anna/a.txt", "else/exp/b.txt", "data/c.txt", "data/.git/index", "data/.hidden"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (source / "anna").symlink_to(tmp_path / "else" / "anna")
+    (source / "results").symlink_to(tmp_path / "else" / "exp")
+    (tmp_path / "else" / "anna" / "up").symlink_to(source)
+    (source / "gone.txt").symlink_to(tmp_path / "gone.txt")
+    assert list(corpus_files(source, source / "results")) == ["c.txt", "anna/a.txt"]
+    assert list(corpus_files(source, tmp_path)) == ["c.txt", "anna/a.txt", "results/b.txt"]
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "c.txt")
+    assert list(corpus_files(source, tmp_path)) == ["anna/a.txt", "results/b.txt"]
+    assert corpus_files(source / "c.txt", tmp_path) == {"c.txt": source / "c.txt"}
