@@ -20,7 +20,7 @@ from readers.common.files import write_content, write_json
 from readers.common.report import RunReport
 from readers.common.text import parse_json, read_text
 from readers.config.options import Options
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
 from recipes.cli.command import MACHINES, Console, MachineOptions
 from recipes.cli.console import as_stage, without_output
 from recipes.cli.main import RAW_COMMANDS, module_of
@@ -97,7 +97,7 @@ def run_stages(
     for stage in stages[:begin]:
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
-        with contextlib.suppress(ConfigError):  # what is missing is not needed now
+        with contextlib.suppress(ArgonautError, OSError):  # what is missing or damaged is not needed now
             stage = stage.with_inputs()
             if (before := _before(out, stage)) is not None and before != stage.settings:
                 others = _other_settings(out, stage)

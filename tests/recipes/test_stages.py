@@ -170,6 +170,7 @@ def test_run_stages_runs_a_stage_again_if_the_files_that_it_reads_are_others(tmp
     with pytest.raises(ConfigError, match="words: missing, and read by stage count; expected it there, or --from with"):
         run_stages(stages(), tmp_path)
     assert (tmp_path / "stages" / "count.done").is_file()
+    words.mkdir()  # a file that cannot be read, either
     run_stages([*stages(), Stage("show", "", lambda: 0)], tmp_path, first="show")
 
 
