@@ -25,7 +25,7 @@ else:
 NAME = re.compile(r"\.(.*\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 LONGEST_NAME = 255  # bytes, in the file systems in use
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_cleaned: set[str] = set()  # directories in which this process has looked for abandoned files
+_cleaned: set[tuple[str, str]] = set()  # directories where this process has looked for abandoned files, beginnings
 
 
 class TemporaryPath:
@@ -75,13 +75,17 @@ class TemporaryPath:
         self._descriptor = None
 
 
-@contextlib.contextmanager
-def temporary_directory(place: Path) -> Iterator[Path]:
+def temporary_directory(place: Path) -> contextlib.AbstractContextManager[Path]:
     """Make a directory beside `place`, with an unpredictable name; it is removed at the end with all its files.
 
     Raises OSError if it cannot be made.
     """
     _clean(place.parent)
+    return _directory(place)
+
+
+@contextlib.contextmanager
+def _directory(place: Path) -> Iterator[Path]:
     path, descriptor = _create_directory(place)
     try:
         yield path
@@ -93,13 +97,15 @@ def temporary_directory(place: Path) -> Iterator[Path]:
 
 def scratch_directory() -> contextlib.AbstractContextManager[Path]:
     """Make a directory as `temporary_directory` does, among the temporary files of the system."""
-    return temporary_directory(_scratch_place())
+    place = _scratch_place()
+    _clean(place.parent, f".{place.name}.")
+    return _directory(place)
 
 
 def directory_of_process() -> Path:
     """Return a new empty directory that is removed when this process ends, not when a fork of it does."""
     place = _scratch_place()
-    _clean(place.parent)
+    _clean(place.parent, f".{place.name}.")
     directory, _ = _create_directory(place)  # locked until the process ends
     atexit.register(_remove_own, directory, os.getpid())
     return directory
@@ -136,11 +142,14 @@ def _create_directory(place: Path) -> tuple[Path, int | None]:
         os.close(descriptor)
 
 
-def _clean(directory: Path) -> None:
-    """Remove what killed runs left in a directory, if this process has not looked there yet."""
-    if os.fspath(directory) not in _cleaned:
-        _cleaned.add(os.fspath(directory))
-        remove_abandoned(directory)
+def _clean(directory: Path, beginning: str = ".") -> None:
+    """Remove what killed runs left in a directory, if this process has not looked there yet.
+
+    beginning: of the names to remove, where other programs may use such names.
+    """
+    if (os.fspath(directory), beginning) not in _cleaned:
+        _cleaned.add((os.fspath(directory), beginning))
+        remove_abandoned(directory, beginning)
 
 
 def _new_name(place: Path) -> Path:
@@ -175,13 +184,13 @@ def _create(place: Path) -> tuple[Path, int]:
         return path, descriptor
 
 
-def remove_abandoned(directory: Path) -> int:
+def remove_abandoned(directory: Path, beginning: str = ".") -> int:
     """Remove the temporary files and directories in `directory` whose writers have ended, and return their number."""
     if fcntl is None:
         return 0
     try:
         with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if NAME.fullmatch(entry.name)]
+            names = [entry.name for entry in entries if entry.name.startswith(beginning) and NAME.fullmatch(entry.name)]
     except OSError:
         return 0
     return sum(_remove_if_abandoned(directory / name) for name in names)

@@ -151,9 +151,11 @@ def test_directories_of_a_killed_process_go_with_the_next_one(tmp_path, monkeypa
         holder.kill()
         holder.wait()
     with contextlib.ExitStack() as stack:
+        other = tmp_path / ".other.0123456789abcdef.tmp"  # of a program that does not lock its files
+        other.touch()
         made = make()
         made = made if isinstance(made, Path) else stack.enter_context(made)
-        assert names_in(tmp_path) == {made.name}
+        assert names_in(tmp_path) == {made.name, other.name}
     assert made.exists() == (make is directory_of_process)
 
 
@@ -167,7 +169,7 @@ def test_a_file_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch
             assert remove_abandoned(tmp_path) == 1  # another process looks before the lock is there
         lock(descriptor, kind)
 
-    monkeypatch.setattr(temporary, "_cleaned", {os.fspath(tmp_path)})
+    monkeypatch.setattr(temporary, "_cleaned", {(os.fspath(tmp_path), ".")})
     monkeypatch.setattr(temporary.fcntl, "flock", late)
     write(tmp_path / "a")
     assert names_in(tmp_path) == {"a"}
