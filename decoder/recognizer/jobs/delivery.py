@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from decoder.recognizer.jobs.options import TranscribeOptions
 from decoder.recognizer.jobs.pronunciation.options import PronounceOptions
 from decoder.recognizer.jobs.pronunciation.result import Pronunciation
-from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
+from decoder.recognizer.jobs.recordings import STANDARD_INPUT, RecordingFile, by_name, find_recordings
 from decoder.recognizer.transcript import Transcript
 from decoder.search.batch import in_order
 from readers.common.faults import one_line
@@ -72,7 +72,13 @@ class Delivery(Generic[Result]):
 def _refuse_transcripts(files: Mapping[RecordingFile, Path]) -> None:
     """Raise FileExistsError for a file to write that lies beside its recording, where a corpus has transcripts."""
     for recording, file in files.items():
-        beside = os.path.realpath(Path(recording.path).parent)
-        if file.suffix.lower() in TEXTS and file.is_file() and os.path.realpath(file.parent) == beside:
+        if recording.path == STANDARD_INPUT or file.suffix.lower() not in TEXTS or not file.is_file():
+            continue
+        if not _directories(file).isdisjoint(_directories(Path(recording.path))):
             text = f"may be the transcript of {recording.where} and would be overwritten; expected another directory"
             raise FileExistsError(errno.EEXIST, text, os.fspath(file))
+
+
+def _directories(path: Path) -> set[str]:
+    """Return the directories of a file and, if it is a link, of the file that it leads to."""
+    return {os.path.realpath(path.parent), os.fspath(Path(os.path.realpath(path)).parent)}

@@ -154,6 +154,17 @@ def test_neither_transcripts_nor_inputs_are_overwritten(here):
     outcome = here.run(*RUN, "raw.txt", "--rate", RATE, "-o", ".")
     assert "raw.txt: is an input and would be overwritten" in outcome.fault
     assert here.run(*json_here).status == 0
+    (here.root / "links").mkdir()
+    (here.root / "links" / "speech.txt").symlink_to(here.root / "speech.txt")
+    assert "speech.txt: may be the" in here.run(*RUN, "speech.wav", "-o", "links").fault
+
+
+def test_the_same_command_may_run_again(here, monkeypatch):
+    for _ in range(2):
+        assert here.run(*RUN, "speech.wav", "-o", "again").status == 0
+        pipe(monkeypatch, (here.root / "speech.wav").read_bytes())
+        assert here.run(*RUN, "-", "-o", ".").status == 0
+    assert (here.root / "stdin.txt").is_file()
 
 
 def test_a_result_that_cannot_be_written_costs_its_file(here):
