@@ -11,9 +11,12 @@ from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder, SearchOptions
 from decoder.search.kernels.lookahead import (
+    HISTORY,
     NO_WORD_COST,
+    RANGE,
     cost_ahead,
     least_between,
+    least_cost,
     next_words,
     plain_cost_ahead,
     with_minima,
@@ -313,6 +316,45 @@ def test_least_of_a_stretch_by_its_minima(seed):
     for _ in range(200):
         begin, end = sorted(rng.integers(0, len(cost) + 1, size=2).tolist())
         assert least_between(table, level, begin, end) == min(cost[begin:end], default=math.inf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_least_cost_over_wide_and_narrow_ranges(seed):
+    """Ranges of 1 to 60 places in any order, with few or many n-grams of two histories in and between them."""
+    rng = np.random.default_rng(seed)
+    bounds = np.cumsum(rng.choice([1, 2, 60], size=12)).reshape(-1, 2).astype(np.int32)
+    ranges = bounds.copy().view(RANGE)[:, 0]
+    listed = [np.flatnonzero(rng.random(bounds[-1, 1] + 5) < rng.choice([0.01, 0.9])) for _ in range(2)]
+    listed = [np.union1d(places, rng.choice(bounds[:, 1], size=2) - 1) for places in listed]  # last ones of ranges
+    costs = [rng.uniform(1, 9, size=len(places)).astype(np.float32) for places in listed]
+    level = minima_levels(sum(map(len, costs)))
+    histories = np.zeros(4, HISTORY)  # the empty one, two, and the end
+    histories["first"][2:] = np.cumsum([len(places) for places in listed])
+    histories["backoff_cost"][1:3] = 0.5, 2.0
+    histories["backoff_state"][2] = 1
+    found, backed_off = least_cost(
+        *(histories, np.concatenate(listed).astype(np.int32), with_minima(np.concatenate(costs), level), level),
+        *(np.int64(0), np.int64(2), ranges, np.int64(0), np.int64(len(ranges))),
+    )
+    inside = [np.any([(low <= places) & (places < high) for low, high in bounds], axis=0) for places in listed]
+    of_history = [cost[mask].min(initial=np.inf) for cost, mask in zip(costs, inside)]
+    assert backed_off == 2.5
+    assert found == pytest.approx(min(of_history[0] + 2.0, of_history[1]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_look_ahead_where_a_word_can_come_next_that_keeps_the_history(seed):
+    rng = np.random.default_rng(seed)
+    graph = graphs.random_graph(rng, reference, marks=True)
+    words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
+    vocabulary, orders = graphs.random_orders(rng, words, 2)
+    decoder = Decoder(
+        graphs.compiled(graph),
+        LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders)),
+        SearchOptions(**UNPRUNED),
+    )
+    assert "<s>" in {word for word, _ in next_arcs(graph, graph.start)}
+    assert ahead_at(decoder, decoder.graph.start, decoder.lm.start_state) == 0
 
 
 @pytest.mark.parametrize("hotwords", [(), ("x", "y z")])
