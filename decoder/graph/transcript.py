@@ -8,6 +8,7 @@ that a path identifies it.  Models have the topology of PhoneModels; models that
 models) become arcs from their predecessors to their successors.
 """
 
+import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -177,6 +178,12 @@ class TranscriptGraphs:
             word: [(p, cost, out) for (p, out), cost in pronunciations.items()]
             for word, pronunciations in words.items()
         }
+
+    def with_words(self, entries: Sequence[Pronunciation]) -> "TranscriptGraphs":
+        """Return one that has some pronunciations in place of those of their words; everything else is shared."""
+        changed = copy.copy(self)
+        changed.words = {**(self.words or {}), **self._words(entries)}
+        return changed
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
         """The graph of a transcript.

@@ -1,10 +1,11 @@
 """The aligner: one object from audio and known words to their times and confidences, however it was assembled."""
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
-from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.bundle import G2P_MODEL, Bundle
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
 from decoder.search.options import SearchOptions
 from decoder.storage.installed import find_model
 from readers.audio.audio_file import Channel
+from readers.common.file_part import FilePart
 from readers.common.text import canonical
 from readers.corpora.words import WordForms
 from readers.dictionaries.case import AUTO, CASES, InCase, best_case, check_case
@@ -32,6 +34,9 @@ from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from decoder.g2p.model import G2P
 
 MOST_COMPETITORS = 5000  # words
 GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
@@ -62,6 +67,8 @@ class ForcedAligner:
     case : {"auto", "keep", "upper", "lower"}
         In which words are looked up in the dictionary; "auto" is that of which it has the most words of the text.
         Results have the words as they are in the text.
+    g2p : FilePart, optional
+        A model of `argonaut g2p train`, which guesses the pronunciations of words that the dictionary lacks.
 
     Raises
     ------
@@ -79,6 +86,7 @@ class ForcedAligner:
     ['sil', 'a', 'b', 'c', 'sil']
     """
 
+    guessed: tuple[Pronunciation, ...] = ()  # of `completed`
     _loaded: tuple[Any, ...] | None = None  # the arguments of `load`
 
     def __init__(
@@ -91,6 +99,7 @@ class ForcedAligner:
         search: SearchOptions | None = None,
         goodness_scale: float = 1.0,
         case: str = AUTO,
+        g2p: FilePart | None = None,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
         self.name = name
@@ -101,6 +110,7 @@ class ForcedAligner:
         self.goodness = PhoneGoodness(graphs, goodness_scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
         self._search = search or SearchOptions()
+        self._g2p_file = g2p
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments of `load`, not models and graphs."""
@@ -130,7 +140,8 @@ class ForcedAligner:
             A file NAME.argo or a directory, which `argonaut pack` made, the name of an installed bundle, such as en, or
             a directory of `argonaut flatstart`.
         dictionary : str, Path or sequence of Pronunciation, optional
-            A file of any form; by default the dictionary of the bundle.  Models of a flat start need one.
+            A file of any form; by default the dictionary of the bundle, whose pronunciation model guesses the words
+            that it lacks.  Models of a flat start need one.
         beam, audio, case : optional
             As for the constructor.
 
@@ -173,7 +184,8 @@ class ForcedAligner:
         options: dict[str, Any] = dict(bundle.description.options)
         search = SearchOptions(**options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
-        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case)
+        g2p = bundle.parts.get(G2P_MODEL) if dictionary is None else None
+        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case, g2p=g2p)
 
     def looked_up(self, words: Sequence[str]) -> list[str]:
         """Return the words of a text in the case in which they are looked up.
@@ -203,6 +215,47 @@ class ForcedAligner:
         """
         return [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
 
+    def completed(self, words: Sequence[str]) -> Self:
+        """Return an aligner that can pronounce some words, of which the dictionary may lack some.
+
+        Parameters
+        ----------
+        words : sequence of str
+
+        Returns
+        -------
+        ForcedAligner
+            With guessed pronunciations, which it has as `guessed`; this one if there is nothing to guess, or no
+            pronunciation model.
+        """
+        known = self.graphs.words
+        missing = [word for word in self.looked_up(words) if known is not None and word not in known]
+        if not missing or self._g2p is None:
+            return self
+        from decoder.g2p.completion import complete_dictionary  # slow to import
+
+        guesses = complete_dictionary((), missing, self._g2p)
+        if not guesses.entries:
+            return self
+        changed = object.__new__(type(self))  # copy.copy would load it again
+        vars(changed).update(vars(self))
+        changed.graphs = self.graphs.with_words(guesses.for_decoding())
+        changed.aligner = Aligner(changed.graphs, beam=self.aligner.beam)
+        changed.guessed = tuple(guesses.entries)
+        return changed
+
+    def _guessed(self) -> list[str]:
+        """Return a remark on each guessed pronunciation."""
+        return [f"guessed pronunciation: {entry.word} {' '.join(entry.phones)}" for entry in self.guessed]
+
+    @functools.cached_property
+    def _g2p(self) -> "G2P | None":
+        if self._g2p_file is None:
+            return None
+        from decoder.g2p.model import G2P  # slow to import
+
+        return G2P.load(self._g2p_file)
+
     def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Align one recording.
 
@@ -211,15 +264,16 @@ class ForcedAligner:
         audio : str, Path, bytes, file, array (N,) or (N, channels)
             An audio file or samples, as for `Recognizer.transcribe`.
         text : str or sequence of str
-            The words, which must be in the dictionary, but for their case.  Punctuation marks at both ends of the words
-            of a str are removed.
+            The words, which must be in the dictionary, but for their case, unless the bundle has a pronunciation model.
+            Punctuation marks at both ends of the words of a str are removed.
         rate : float, optional
             Sample rate in Hz; required for samples, refused for a file.
 
         Returns
         -------
         Transcript
-            Words and phones with times and confidences.  Inserted silence is a phone without a confidence.
+            Words and phones with times and confidences.  Inserted silence is a phone without a confidence.  Guessed
+            pronunciations are among its `notes`.
 
         Raises
         ------
@@ -231,9 +285,10 @@ class ForcedAligner:
             For audio that is too short for the words.
         OSError
         """
-        words = self._words(text)
+        words = self.words_of(text)
+        aligner = self.completed(words)
         recording = self._audio.open(audio, rate)
-        return replace(self._align(recording, words), notes=tuple(recording.notes))
+        return replace(aligner._align(recording, words), notes=(*recording.notes, *aligner._guessed()))
 
     def align_frames(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> AlignedFrames:
         """Align one recording, and return the posterior probabilities of its frames, too.
@@ -252,10 +307,11 @@ class ForcedAligner:
         ConfigError, GraphError, ShapeError, OSError
             As `align`.
         """
-        words = self._words(text)
+        words = self.words_of(text)
+        aligner = self.completed(words)
         recording = self._audio.open(audio, rate)
         scores, period = self._audio.scores(recording, recording.whole())
-        alignment = self.aligner.align(self.looked_up(words), scores)
+        alignment = aligner.aligner.align(self.looked_up(words), scores)
         rows = self.goodness.phones
         phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
         return AlignedFrames(
@@ -264,7 +320,7 @@ class ForcedAligner:
             log_posteriors=self.goodness.log_posteriors(scores),
             period=period / TICKS_PER_SECOND,
             seconds=recording.seconds,
-            notes=tuple(recording.notes),
+            notes=(*recording.notes, *aligner._guessed()),
         )
 
     def align_samples(self, samples: np.ndarray, rate: float, words: Sequence[str], where: str) -> Transcript:
@@ -290,7 +346,7 @@ class ForcedAligner:
         ConfigError, GraphError, ShapeError
             As `align`.
         """
-        words = self._words(words)
+        words = self.words_of(words)
         return self._align(self._recording(samples, rate, where), words)
 
     def align_long(
@@ -335,8 +391,9 @@ class ForcedAligner:
         >>> [(stretch.kind, stretch.words) for stretch in found.damage]
         [('deleted', ('BA',))]
         """
-        words = self._words(text)
-        return self._align_long(self._audio.open(audio, rate), words, competitors, options, threads, progress)
+        words = self.words_of(text)
+        recording = self._audio.open(audio, rate)
+        return self.completed(words)._align_long(recording, words, competitors, options, threads, progress)
 
     def align_long_samples(
         self,
@@ -349,7 +406,7 @@ class ForcedAligner:
     ) -> LongAlignment:
         """Do as `align_long` for samples as the readers of audio files return them; see `align_samples`."""
         recording = self._recording(samples, rate, where)
-        return self._align_long(recording, self._words(words), None, None, threads, progress)
+        return self._align_long(recording, self.words_of(words), None, None, threads, progress)
 
     def _align_long(
         self,
@@ -385,7 +442,23 @@ class ForcedAligner:
     def _recording(self, samples: np.ndarray, rate: float, where: str) -> Recording:
         return Recording(where, rate, self._audio.target(rate, where), iter([samples]), len(samples))
 
-    def _words(self, text: str | Sequence[str]) -> list[str]:
+    def words_of(self, text: str | Sequence[str]) -> list[str]:
+        """Return the words of a text, as `align` does.
+
+        Parameters
+        ----------
+        text : str or sequence of str
+
+        Returns
+        -------
+        list of str
+            In the case of the text.
+
+        Raises
+        ------
+        ConfigError
+            Without words.
+        """
         if isinstance(text, str):
             words = list(WordForms(known=self._known(text.split())).split(text))
         else:

@@ -19,7 +19,7 @@ from decoder.recognizer.assembly import (
     read_calibration,
     transcript_graphs,
 )
-from decoder.recognizer.bundle import Bundle
+from decoder.recognizer.bundle import G2P_MODEL, Bundle
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
@@ -307,8 +307,28 @@ class Recognizer(Variants):
         >>> [word.text for word in Recognizer.load("digits.argo").align("speech.wav", "AB C").words]
         ['AB', 'C']
         """
-        aligner = ForcedAligner(self.front_end, self._transcript_graphs(), audio=self._audio.options, name=self.name)
-        return aligner.align(audio, text, rate)
+        return self.aligner().align(audio, text, rate)
+
+    def aligner(self) -> ForcedAligner:
+        """Return the aligner of which `align` is a short form; it shares the acoustic model.
+
+        Returns
+        -------
+        ForcedAligner
+
+        Raises
+        ------
+        ConfigError
+            For a recogniser without dictionary and tables of models.
+        """
+        return ForcedAligner(
+            self.front_end,
+            self._transcript_graphs(),
+            audio=self._audio.options,
+            name=self.name,
+            search=self.decoder.options,
+            g2p=None if self._bundle is None else self._bundle.parts.get(G2P_MODEL),
+        )
 
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
         scores, period = self._audio.scores(recording, samples)

@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from recipes.serve.alignments import align
 from recipes.serve.pronunciations import pronounce
 from recipes.serve.requests import error_response
 from recipes.serve.security import AccessPolicy, Gate
@@ -39,6 +40,9 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
 
     async def transcriptions(request: Request) -> Response:
         return await transcribe(service, request)
+
+    async def alignments(request: Request) -> Response:
+        return await align(service, request)
 
     async def pronunciations(request: Request) -> Response:
         return await pronounce(service, request)
@@ -75,6 +79,7 @@ def make_application(service: Service, policy: AccessPolicy) -> ASGIApp:
         Route("/", page),
         *(WebSocketRoute(path, speak) for path in SPOKEN),
         Route("/v1/audio/transcriptions", transcriptions, methods=["POST"]),
+        Route("/v1/align", alignments, methods=["POST"]),
         Route("/v1/audio/pronunciations", pronunciations, methods=["POST"]),
         Route("/v1/audio/progress/{id}", progress),
         Route("/openapi.json", description),
@@ -99,6 +104,7 @@ def _model(service: Service) -> dict[str, object]:
         "language": service.language,
         "num_words": len(words),
         "examples": words[:: max(1, len(words) // MOST_EXAMPLES)][:MOST_EXAMPLES],
+        "alignment": service.aligner is not None,
         "pronunciation": service.assessor is not None,
     }
 

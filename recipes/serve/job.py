@@ -77,9 +77,6 @@ def serve(options: ServeOptions, *, log: Log = silent) -> ServeResult:
 
 def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from decoder import Recognizer
-    from decoder.recognizer.bundle import PRONUNCIATION
-    from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
-    from decoder.recognizer.recording import AudioOptions
     from readers.audio.audio_file import MIX
     from readers.common.jobs.stop_signals import interrupts_noted
     from recipes.serve.application import make_application
@@ -96,14 +93,11 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     origins = frozenset(origin.lower().rstrip("/") for origin in access.allow_origin)
     policy = AccessPolicy(frozenset(name.lower() for name in names), origins, token)
     recognizer = Recognizer.load(options.bundle)
-    audio = AudioOptions(MIX if recognizer.front_end.config.channel is None else None, options.upsample)
-    recognizer = recognizer.with_audio(channel=audio.channel, upsample=audio.upsample)
+    channel = MIX if recognizer.front_end.config.channel is None else None
+    recognizer = recognizer.with_audio(channel=channel, upsample=options.upsample)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
-    assessor = None
-    if recognizer.bundle is not None and PRONUNCIATION in recognizer.bundle.parts:
-        assessor = PronunciationAssessor.load(options.bundle, audio)
-    service = Service(recognizer, limits, cores, assessor)
+    service = Service(recognizer, limits, cores)
     service.warm_up()
     with interrupts_noted() as should_stop:
         server = make_server(make_application(service, policy), service, should_stop, access.tls_cert, access.tls_key)

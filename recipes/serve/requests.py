@@ -27,6 +27,7 @@ KINDS = {401: "invalid_request_error", 403: "invalid_request_error", 500: "serve
 MOST_FIELDS, FIELD_SIZE = 50, 1 << 16
 FORM, CHARSETS = "multipart/form-data", ("utf-8", "utf8", "us-ascii")
 FORM_EXTRA = 1 << 20  # bytes of a request beside the file
+MOST_ID = 64  # characters
 Check = Callable[[float | None, float | None], None]  # takes the seconds of audio that are done, and all
 
 logger = logging.getLogger("argonaut.serve")
@@ -165,7 +166,6 @@ async def process_file(
     receive: Receive,
     work: Callable[[Path, str, Check], tuple[str, float]],
     longest: float = math.inf,
-    progress_id: str = "",
 ) -> str:
     """Return what `work` makes, in a thread, of the file of a form.
 
@@ -175,6 +175,7 @@ async def process_file(
     upload = form.get("file")
     if not isinstance(upload, UploadFile):
         raise RequestError("no file; expected audio in the field file", "file")
+    progress_id = text_field(form, "progress_id")[:MOST_ID]
     begin = time.perf_counter()
     try:
         with _watched(receive) as gone:

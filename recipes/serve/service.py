@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from decoder.recognizer.bundle import PRONUNCIATION
+from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.recognizer import Recognizer
 from readers.common.temporary import scratch_directory
@@ -38,15 +40,27 @@ class Service:
     limits : Limits
     cores : int
         Number of threads for streams, and of threads for files.
-    assessor : PronunciationAssessor, optional
-        Made in the same way; None if the bundle has no map of pronunciation scores.
+
+    Attributes
+    ----------
+    aligner : ForcedAligner or None
+        None for a bundle without dictionary or tables of models.
+    assessor : PronunciationAssessor or None
+        None for a bundle without a map of pronunciation scores.
+
+    Raises
+    ------
+    ArgonautError
+        For tables or a map that are damaged or do not fit the model.
     """
 
-    def __init__(
-        self, recognizer: Recognizer, limits: Limits, cores: int, assessor: PronunciationAssessor | None = None
-    ):
+    def __init__(self, recognizer: Recognizer, limits: Limits, cores: int):
         self.recognizer = recognizer
-        self.assessor = assessor
+        self.aligner: ForcedAligner | None = recognizer.aligner() if recognizer.can_align() else None
+        self.assessor: PronunciationAssessor | None = None
+        bundle = recognizer.bundle
+        if self.aligner is not None and bundle is not None and PRONUNCIATION in bundle.parts:
+            self.assessor = PronunciationAssessor.of(bundle, self.aligner)
         self.limits = limits
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
@@ -97,8 +111,9 @@ class Service:
         stream.push(noise)
         stream.finish()
         _ = self.recognizer.transcribe(noise, self.rate).words
-        with contextlib.suppress(ArgonautError):
-            self.recognizer.can_align()  # reads what phrases need, as long as the bundle is there
+        if self.aligner is not None:
+            with contextlib.suppress(ArgonautError):
+                self.aligner.align(noise, self.words[:1], self.rate)
 
     @contextlib.contextmanager
     def stream(self, kind: str) -> Iterator["Usage"]:

@@ -23,7 +23,7 @@ KNOWN_FIELDS = (
     *("file", "model", "language", "response_format", "timestamp_granularities[]", "timestamp_granularities"),
     *("stream", "max_alternatives", "progress_id", *WITHOUT_EFFECT),
 )
-MOST_ALTERNATIVES, MOST_ID = 100, 64
+MOST_ALTERNATIVES = 100
 IGNORED = "X-Argonaut-Ignored"  # the header that names fields without effect
 
 
@@ -37,7 +37,6 @@ async def _transcribe_form(service: Service, usage: Usage, form: FormData, recei
     if form_name not in FORMATS:
         raise RequestError(f"response_format {form_name[:40]!r}; expected {', '.join(FORMATS)}", "response_format")
     _check_model(service, form)
-    progress_id = text_field(form, "progress_id")[:MOST_ID]
     granularities = _granularities(form)
     alternatives = _alternatives(form)
     if text_field(form, "stream").lower() in ("true", "1"):
@@ -49,7 +48,7 @@ async def _transcribe_form(service: Service, usage: Usage, form: FormData, recei
         text = response_text(form_name, transcript, stem, service.language, granularities, alternatives)
         return text, transcript.seconds
 
-    text = await process_file(service, usage, form, receive, recognise, progress_id=progress_id)
+    text = await process_file(service, usage, form, receive, recognise)
     ignored = [name for name in dict.fromkeys(form) if name in WITHOUT_EFFECT or name not in KNOWN_FIELDS]
     headers = {IGNORED: _header(ignored)} if ignored else None
     return Response(text, media_type=media_type(form_name), headers=headers)

@@ -3,7 +3,7 @@
 import { decode, needsBrowser, Player, Samples, wavFile } from "./audio.js";
 import { LatticeView } from "./lattice.js";
 import { Microphone } from "./microphone.js";
-import { describeModel, FORMATS, pronounce, ServerError, setToken, token, transcribe } from "./server.js";
+import { align, ALIGNED_FORMATS, describeModel, FORMATS, pronounce, ServerError, setToken, token, transcribe } from "./server.js";
 import { parseLattice } from "./slf.js";
 import { Timeline } from "./timeline.js";
 import { clockTime, showAlternatives, showScores, WordView } from "./words.js";
@@ -12,9 +12,9 @@ const ALTERNATIVES = 10;
 const LEAST_RATE = 16000; // Hz, of samples that the browser decodes
 const $ = (id) => document.getElementById(id);
 
-const recordings = []; // {name, file, samples, words, partial, state, alternatives, lattice, scores, abort}
+const recordings = []; // {name, file, samples, said, words, partial, state, alternatives, lattice, scores, abort}
 let current = null;
-let queue = Promise.resolve(); // files are recognised one after the other
+let queue = Promise.resolve(); // files are processed one after the other
 let microphone = null;
 let model = {};
 let latticeSummary = "";
@@ -38,7 +38,7 @@ function addFiles(files) {
   showError("");
   for (const file of files) {
     const recording = addRecording(file.name, { file, state: "waiting" });
-    queue = queue.then(() => recognise(recording));
+    enqueue(recording);
   }
 }
 
@@ -49,22 +49,32 @@ function addRecording(name, content) {
   return recording;
 }
 
-async function recognise(recording) {
+function enqueue(recording) {
+  Object.assign(recording, { state: "waiting", percent: undefined });
+  queue = queue.then(() => process(recording));
+}
+
+/** Recognise a recording, or align it with the text if there is one, and score how it is pronounced. */
+async function process(recording) {
+  recording.said = $("said").value.trim();
+  recording.scores = null;
+  recording.error = "";
   recording.state = "busy";
   recording.abort = new AbortController();
-  showState(recording);
-  recording.samples = await decode(recording.file, Math.max(LEAST_RATE, model.sample_rate ?? 0));
+  if (recording === current) show();
+  recording.samples ??= await decode(recording.file, Math.max(LEAST_RATE, model.sample_rate ?? 0));
   if (recording.samples && needsBrowser(recording.file)) recording.file = wavFile(recording.samples, `${recording.name}.wav`);
   if (recording === current) showSound();
+  const options = {
+    signal: recording.abort.signal,
+    progress: (percent) => {
+      recording.percent = percent;
+      showState(recording);
+    },
+  };
   try {
-    takeResult(recording, await transcribe(recording.file, "verbose_json", {
-      alternatives: ALTERNATIVES,
-      signal: recording.abort.signal,
-      progress: (percent) => {
-        recording.percent = percent;
-        showState(recording);
-      },
-    }));
+    if (recording.said) takeAligned(recording, await align(recording.file, recording.said, "json", options));
+    else takeResult(recording, await transcribe(recording.file, "verbose_json", { alternatives: ALTERNATIVES, ...options }));
     recording.state = "done";
   } catch (fault) {
     recording.state = fault.name === "AbortError" ? "cancelled" : "failed";
@@ -72,24 +82,24 @@ async function recognise(recording) {
   }
   if (recording === current) show();
   showList();
-  if (recording.state === "done") await score(recording);
+  if (recording.state === "done" && recording.said && model.pronunciation) await score(recording);
 }
 
-/** Score how a recording pronounces the sentence, if there is one. */
+/** Score how a recording pronounces the text. */
 async function score(recording) {
-  const sentence = $("sentence").value.trim();
-  if (!sentence || !recording.file) return;
   try {
-    recording.scores = await pronounce(recording.file, sentence);
-    recording.error = "";
+    recording.scores = await pronounce(recording.file, recording.said);
     announce(`Score ${recording.scores.score.toFixed(1)} of 10`);
   } catch (fault) {
-    recording.scores = null;
     report(fault, recording);
   }
-  if (recording !== current) return;
-  showError(recording.error ?? "");
-  showPronunciation();
+  if (recording === current) showPronunciation();
+}
+
+function takeAligned(recording, { utterances, guessed = [] }) {
+  recording.words = utterances[0].words;
+  recording.reason = guessed.length ? `pronunciation guessed: ${guessed.map((one) => one.word).join(" ")}` : "";
+  announce(`${recording.words.length} words aligned`);
 }
 
 function takeResult(recording, result) {
@@ -158,8 +168,8 @@ function endMicrophone(recording) {
   recording.state = "done";
   recording.partial = [];
   if (recording.samples.length) recording.file = wavFile(recording.samples, `${recording.name}.wav`);
-  if (recording === current) show();
-  score(recording);
+  if (recording.file && $("said").value.trim()) enqueue(recording);
+  else if (recording === current) show();
 }
 
 // What is shown
@@ -183,7 +193,11 @@ function show() {
   showSound();
   showLegend();
   showPronunciation();
-  for (const id of ["alternatives", "lattice"]) $(id).open = false;
+  for (const id of ["alternatives", "lattice"]) {
+    $(id).open = false;
+    $(id).hidden = Boolean(current.said);
+  }
+  for (const button of $("formats").children) button.hidden = (button.dataset.of === "text") !== Boolean(current.said);
   latticeView.clear();
   $("details").hidden = !(current.state === "done" && current.file);
 }
@@ -193,11 +207,11 @@ function showState(recording) {
   const words = `${recording.words.length} ${recording.words.length === 1 ? "word" : "words"}`;
   $("status").textContent = {
     waiting: "Waiting",
-    busy: recording.percent === undefined ? "Recognising" : `Recognising, ${recording.percent} %`,
+    busy: `${recording.said ? "Aligning" : "Recognising"}${recording.percent === undefined ? "" : `, ${recording.percent} %`}`,
     live: "Listening",
     done: recording.reason ? `${words}; ${recording.reason}` : recording.words.length ? words : "No words recognised",
     cancelled: "Cancelled",
-    failed: "Not recognised",
+    failed: recording.said ? "Not aligned" : "Not recognised",
   }[recording.state];
   $("status").classList.toggle("busy", recording.state === "busy");
   $("cancel").hidden = recording.state !== "busy";
@@ -323,9 +337,11 @@ function showLink(link) {
 }
 
 async function download(format, extension) {
-  const { file, name } = current;
+  const { file, name, said } = current;
   try {
-    const result = await transcribe(file, format, { alternatives: format === "verbose_json" ? ALTERNATIVES : 0 });
+    const result = said
+      ? await align(file, said, format)
+      : await transcribe(file, format, { alternatives: format === "verbose_json" ? ALTERNATIVES : 0 });
     const text = typeof result === "string" ? result : `${JSON.stringify(result, null, 2)}\n`;
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -353,7 +369,7 @@ function showModel() {
       const rate = model.sample_rate && `${model.sample_rate / 1000} kHz`;
       $("model").textContent = [model.id, model.language, rate].filter(Boolean).join(" · ");
       $("access").hidden = true;
-      $("pronounce").hidden = !model.pronunciation;
+      $("known").hidden = !model.alignment;
       $("about").textContent = aboutModel(model);
       $("about").hidden = current !== null;
     },
@@ -384,18 +400,20 @@ $("access").addEventListener("submit", (event) => {
   showError("");
   showModel();
 });
-$("pronounce").addEventListener("submit", (event) => {
+$("known").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (current?.file) score(current);
-  else showError("Record the sentence, or choose a file.");
+  if (!current?.file) showError("Record it, or choose a file.");
+  else if (current.state !== "busy" && current.state !== "waiting") enqueue(current);
 });
-for (const [format, label, extension] of FORMATS) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = label;
-  button.dataset.extension = extension;
-  button.addEventListener("click", () => download(format, extension));
-  $("formats").append(button);
+for (const [of, formats] of [["recognition", FORMATS], ["text", ALIGNED_FORMATS]]) {
+  for (const [format, label, extension] of formats) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    Object.assign(button.dataset, { of, extension });
+    button.addEventListener("click", () => download(format, extension));
+    $("formats").append(button);
+  }
 }
 
 document.addEventListener("dragover", (event) => {

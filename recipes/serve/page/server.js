@@ -13,7 +13,7 @@ export class ServerError extends Error {
 export const token = () => sessionStorage.getItem(TOKEN) ?? "";
 export const setToken = (value) => sessionStorage.setItem(TOKEN, value);
 
-/** Formats that can be downloaded: name of `response_format`, label, file extension. */
+/** Formats of transcripts that can be downloaded: name of `response_format`, label, file extension. */
 export const FORMATS = [
   ["text", "Text", "txt"],
   ["verbose_json", "JSON", "json"],
@@ -23,6 +23,11 @@ export const FORMATS = [
   ["textgrid", "TextGrid", "TextGrid"],
   ["mlf", "MLF", "mlf"],
   ["slf", "SLF lattice", "slf"],
+];
+/** The same of alignments. */
+export const ALIGNED_FORMATS = [
+  ["json", "JSON", "json"],
+  ["textgrid", "TextGrid", "TextGrid"],
 ];
 
 async function request(path, options = {}) {
@@ -48,7 +53,7 @@ async function messageOf(response) {
   }
 }
 
-/** The model: id, language, sample_rate in Hz, num_words, examples, and whether it scores pronunciation. */
+/** The model: id, language, sample_rate in Hz, num_words, examples, and whether it aligns and scores pronunciation. */
 export async function describeModel() {
   return (await (await request("v1/models")).json()).data[0];
 }
@@ -61,14 +66,6 @@ export async function connectionFault() {
   } catch {
     return "The server has stopped or cannot be reached.";
   }
-}
-
-/** Score how a file pronounces a text: score and words, each with word, start, end, score and phones. */
-export async function pronounce(file, text) {
-  const form = new FormData();
-  form.append("file", file, file.name);
-  form.append("text", text);
-  return (await request("v1/audio/pronunciations", { method: "POST", body: form })).json();
 }
 
 /** Call told(percent) every second until the body has ended. */
@@ -85,16 +82,31 @@ async function watched(id, told, body) {
   }
 }
 
-/** Recognise a file: an object for verbose_json, otherwise text. */
-export async function transcribe(file, format, { alternatives = 0, signal, progress } = {}) {
+/** Send a file with other fields: an object for an answer in JSON, otherwise text. */
+async function sendFile(path, file, fields, { signal, progress } = {}) {
   const form = new FormData();
   form.append("file", file, file.name);
-  form.append("response_format", format);
-  if (format === "verbose_json") form.append("timestamp_granularities[]", "word");
-  if (alternatives) form.append("max_alternatives", alternatives);
   const id = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  form.append("progress_id", id);
-  const send = () => request("v1/audio/transcriptions", { method: "POST", body: form, signal });
+  for (const [name, value] of Object.entries({ ...fields, progress_id: id })) form.append(name, value);
+  const send = () => request(path, { method: "POST", body: form, signal });
   const response = progress ? await watched(id, progress, send) : await send();
-  return format === "verbose_json" ? response.json() : response.text();
+  return response.headers.get("Content-Type").startsWith("application/json") ? response.json() : response.text();
+}
+
+/** Recognise a file. */
+export function transcribe(file, format, { alternatives = 0, ...options } = {}) {
+  const fields = { response_format: format };
+  if (format === "verbose_json") fields["timestamp_granularities[]"] = "word";
+  if (alternatives) fields.max_alternatives = alternatives;
+  return sendFile("v1/audio/transcriptions", file, fields, options);
+}
+
+/** Align a file with a text: in JSON, utterances, of which the only one has words and phones. */
+export function align(file, text, format, options) {
+  return sendFile("v1/align", file, { text, response_format: format }, options);
+}
+
+/** Score how a file pronounces a text: score and words, each with word, start, end, score and phones. */
+export function pronounce(file, text) {
+  return sendFile("v1/audio/pronunciations", file, { text });
 }

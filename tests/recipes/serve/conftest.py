@@ -87,9 +87,11 @@ def start(recognizer) -> Callable:
     """A function that makes a context manager: a server with the given limits and policy."""
 
     @contextlib.contextmanager
-    def starting(policy: AccessPolicy | None = None, tls=None, cores: int = 2, **limits) -> Iterator[TestServer]:
+    def starting(
+        policy: AccessPolicy | None = None, tls=None, cores: int = 2, model: Recognizer = recognizer, **limits
+    ) -> Iterator[TestServer]:
         limits = Limits(**{"grace": 5.0, **limits})
-        server = TestServer(recognizer, policy or AccessPolicy(), limits, cores, **(tls or {}))
+        server = TestServer(model, policy or AccessPolicy(), limits, cores, **(tls or {}))
         server.start()
         try:
             yield server

@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 import soundfile
 
+from decoder.recognizer import Recognizer
 from decoder.recognizer.bundle import PRONUNCIATION, Bundle
-from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.jobs.pronunciation.fitting import fit_pronunciation
 from decoder.recognizer.jobs.pronunciation.result import Pronunciation, ScoredPhone, ScoredWord
 from decoder.recognizer.packing import add_member
-from decoder.recognizer.recording import AudioOptions
 from readers.audio.audio_file import read_audio
 from recipes.cli.main import main
-from recipes.serve.job import serve
-from recipes.serve.options import ServeOptions
 from tests.decoder.recognition.pronunciation.judged import PHONES, corpus
 from tests.recipes.serve import test_abuse
 from tests.recipes.serve.browser import IS_MISSING, drop
@@ -46,8 +43,7 @@ def scored(bundle, tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(start, scored):
     """A server of that bundle."""
-    with start() as running:
-        running.service.assessor = PronunciationAssessor.load(scored, AudioOptions("mix"))
+    with start(model=Recognizer.load(scored).with_audio(channel="mix")) as running:
         yield running
 
 
@@ -112,8 +108,7 @@ def test_audio_that_cannot_be_scored(server, tmp_path):
 
 
 def test_limits_hold_here_too(start, scored, speech):
-    with start(streams=1, upload=0.01) as server:
-        server.service.assessor = PronunciationAssessor.load(scored)
+    with start(model=Recognizer.load(scored), streams=1, upload=0.01) as server:
         assert score(server, speech.read_bytes())[0] == 413
         with server.service.stream("websocket"):
             assert score(server, speech.read_bytes())[0] == 503
@@ -135,24 +130,6 @@ def test_the_interface_is_described(server):
     assert model["pronunciation"] is True
 
 
-def test_the_job_serves_scores_if_the_bundle_has_a_map(bundle, scored, monkeypatch):
-    class MadeError(Exception):
-        pass
-
-    assessors = []
-
-    def make(recognizer, limits, cores, assessor):
-        assessors.append(assessor)
-        raise MadeError
-
-    monkeypatch.setattr("recipes.serve.service.Service", make)
-    for path in (bundle, scored):
-        with pytest.raises(MadeError):
-            serve(ServeOptions(bundle=path))
-    assert assessors[0] is None
-    assert assessors[1].aligner.channel == "mix"
-
-
 @pytest.mark.slow
 @needs_browser
 def test_the_page_colours_phones(page, server, speech, monkeypatch):
@@ -163,7 +140,7 @@ def test_the_page_colours_phones(page, server, speech, monkeypatch):
         return RESULT
 
     monkeypatch.setattr(server.service, "assessor", SimpleNamespace(assess=assess))
-    page.find("#sentence").send_keys("AB C")
+    page.find("#said").send_keys("AB C")
     drop(page, "speech.wav", speech.read_bytes())
     page.wait(lambda: page.find("#scores").is_displayed())
     assert texts == [(RATE, "AB C")]
@@ -181,27 +158,16 @@ def test_the_page_colours_phones(page, server, speech, monkeypatch):
 @pytest.mark.slow
 @needs_browser
 def test_the_page_scores_a_recording_again(page, speech):
-    page.find("#pronounce button").click()
-    assert page.find("#error").text == "Record the sentence, or choose a file."
     drop(page, "speech.wav", speech.read_bytes())
     page.wait(lambda: page.find("#details").is_displayed())
     assert not page.find("#scores").is_displayed()
-    page.find("#sentence").send_keys("AB XY")
-    page.find("#pronounce button").click()
-    page.wait(lambda: "not in the dictionary: XY" in page.find("#error").text)
-    page.find("#sentence").clear()
-    page.find("#sentence").send_keys("AB C\n")
+    page.find("#said").send_keys("AB XY")
+    page.find("#known button").click()
+    page.wait(lambda: "no pronunciation of XY" in page.find("#error").text)
+    page.find("#said").clear()
+    page.find("#said").send_keys("AB C")
+    page.find("#known button").click()
     page.wait(lambda: page.find("#scores").is_displayed())
     assert not page.find("#error").is_displayed()
     assert page.texts(".phones [data-level]") == ["a", "b", "c"]
     assert len(page.faults()) == 1  # the server's refusal
-
-
-@pytest.mark.slow
-@needs_browser
-def test_the_page_of_a_bundle_without_a_map(chromium, start):
-    with start() as server:
-        chromium.driver.get(server.url)
-        chromium.wait(lambda: chromium.find("#model").text)
-        assert not chromium.find("#pronounce").is_displayed()
-    assert chromium.faults() == []

@@ -90,7 +90,8 @@ class RecordingAligner:
             spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
             if unknown := [word for word in spellings if word not in (self.aligner.graphs.words or ())]:
                 these = "this word" if len(unknown) == 1 else "these words"
-                reason = f"no pronunciation of {listed(unknown)}; expected {these} in the dictionary, or --g2p MODEL"
+                expected = f"{these} in the dictionary, or a pronunciation model"
+                reason = f"no pronunciation of {listed(unknown)}; expected {expected}"
                 return AlignedUtterance(*identity, (), (), reason)
             samples, rate = audio.read(start, end, self._channel(utterance))
             if end - start > self.longest:

@@ -67,12 +67,33 @@ class PronunciationAssessor:
             For a damaged bundle.
         OSError
         """
-        bundle = Bundle.open(path)
+        return cls.of(Bundle.open(path), ForcedAligner.load(path, audio=audio))
+
+    @classmethod
+    def of(cls, bundle: Bundle, aligner: ForcedAligner) -> Self:
+        """Make one of an open bundle and its aligner.
+
+        Parameters
+        ----------
+        bundle : Bundle
+        aligner : ForcedAligner
+
+        Returns
+        -------
+        PronunciationAssessor
+
+        Raises
+        ------
+        ConfigError
+            For a bundle without the map.
+        FormatError, ModelError
+            For a damaged map.
+        """
         if PRONUNCIATION not in bundle.parts:
             raise ConfigError(
-                f"{path}: no map of pronunciation scores; expected one, which `argonaut pronounce --train` fits"
+                f"{bundle.path}: no map of pronunciation scores; expected one, which `argonaut pronounce --train` fits"
             )
-        return cls(ForcedAligner.load(path, audio=audio), PronunciationModel.load(bundle.parts[PRONUNCIATION]))
+        return cls(aligner, PronunciationModel.load(bundle.parts[PRONUNCIATION]))
 
     def assess(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Pronunciation:
         """Score one recording.

@@ -1,0 +1,72 @@
+"""Alignments over HTTP: POST /v1/align with a form of a file and the text that was said.
+
+The answer is what `argonaut align` writes for a recording, in one of its formats with a file for each.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive
+
+from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
+from decoder.recognizer.jobs.alignment.options import THRESHOLD
+from decoder.recognizer.jobs.alignment.output import SEPARATE, as_json, files_of, write_recording
+from decoder.recognizer.jobs.alignment.recordings import Recording
+from decoder.recognizer.jobs.alignment.results import AlignedRecording, doubtful_stretches
+from readers.audio.duration import audio_seconds
+from readers.common.temporary import scratch_directory
+from readers.corpora.corpus import Utterance
+from readers.htk.dictionary import Pronunciation
+from recipes.serve.formats import JSON, TEXT
+from recipes.serve.requests import Check, RequestError, answer, error_response, process_file, text_field
+from recipes.serve.service import Service, Usage
+
+NAME = "recording"
+
+
+async def align(service: Service, request: Request) -> Response:
+    """Answer one request."""
+    if service.aligner is None:
+        message = f"{service.name}: no dictionary and tables of models; expected a bundle with both"
+        return error_response(404, message, code="no_alignment")
+    return await answer(service, request, _align_form)
+
+
+async def _align_form(service: Service, usage: Usage, form: FormData, receive: Receive) -> Response:
+    aligner = service.aligner
+    assert aligner is not None
+    kind = text_field(form, "response_format") or "json"
+    if kind not in SEPARATE:
+        raise RequestError(f"response_format {kind[:40]!r}; expected {', '.join(SEPARATE)}", "response_format")
+    said = text_field(form, "text")
+    if not said:
+        raise RequestError("no text; expected what was said in the field text", "text")
+
+    def align_file(path: Path, name: str, check: Check) -> tuple[str, float]:
+        total = audio_seconds(path)
+        words = aligner.words_of(said)
+        completed = aligner.completed(words)
+        align_one = RecordingAligner(completed, progress=lambda _, seconds: check(seconds, total))
+        aligned = align_one(Recording(NAME, path, (Utterance(NAME, "", tuple(words), path),)))
+        if reason := aligned.utterances[0].reason:
+            raise RequestError(reason, "text")
+        return _text(kind, aligned._replace(audio=name), completed.guessed), aligned.seconds
+
+    text = await process_file(service, usage, form, receive, align_file)
+    return Response(text, media_type=JSON if kind == "json" else TEXT)
+
+
+def _text(kind: str, aligned: AlignedRecording, guessed: Sequence[Pronunciation]) -> str:
+    """Return the content of the answer."""
+    if kind == "json":
+        content = as_json(aligned, doubtful_stretches(aligned, THRESHOLD))
+        if guessed:
+            content["guessed"] = [{"word": entry.word, "phones": list(entry.phones)} for entry in guessed]
+        return json.dumps(content, ensure_ascii=False)
+    with scratch_directory() as directory:
+        write_recording(aligned, [kind], directory, THRESHOLD)
+        return files_of(NAME, [kind], directory)[kind].read_text(encoding="utf-8")
