@@ -65,7 +65,7 @@ class Combine(NetworkAction):
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
-        require_writable(self.settings.output_path)
+        require_writable(self.settings.output_path, [self.model_path])
         check_reader(config, "reader")
 
     def makes(self) -> list[Path]:
@@ -73,6 +73,7 @@ class Combine(NetworkAction):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         groups = self._groups()
+        require_writable(self.settings.output_path, [path for group in groups for path in group])
         log(f"combining {', '.join('+'.join(map(str, group)) for group in groups)}")
         records: list[tuple[Path, Mapping[str, FeatureRecord]]] = []
         models = [average([self._load(path, records) for path in group]) for group in groups]

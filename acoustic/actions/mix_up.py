@@ -40,11 +40,12 @@ class MixUp(NetworkAction):
     """
 
     options = MixUpOptions
+    model_path: Path
     keeps_report = False
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
-        require_writable(self.settings.output_path)
+        require_writable(self.settings.output_path, [self.model_path])
         if config.has("reader"):
             check_reader(config, "reader")
 

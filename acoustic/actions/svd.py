@@ -45,7 +45,7 @@ class Svd(NetworkAction):
 
     def __init__(self, config: Config, common: CommonSettings):
         super().__init__(config, common)
-        require_writable(self.settings.output_path)
+        require_writable(self.settings.output_path, [self.model_path])
         self.ratios = self._ratios()
 
     def makes(self) -> list[Path]:

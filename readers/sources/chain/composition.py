@@ -124,13 +124,19 @@ def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
 
 
 @njit(cache=True)
-def _nodes_with_room(nodes: Nodes, needed: Integer) -> Nodes:
-    """The nodes in tables with room for `needed`."""
-    size = len(nodes.left)
-    if needed <= size:
-        return nodes
+def _doubled(size: Integer, needed: Integer) -> Integer:
+    """The size, doubled until it is at least `needed`."""
     while size < needed:
         size *= 2
+    return size
+
+
+@njit(cache=True)
+def _nodes_with_room(nodes: Nodes, needed: Integer) -> Nodes:
+    """The nodes in tables with room for `needed`."""
+    size = _doubled(len(nodes.left), needed)
+    if size == len(nodes.left):
+        return nodes
     keys = np.empty(2 * size, np.int64)
     values = np.full(2 * size, -1, np.int32)
     for i in range(len(nodes.keys)):
@@ -144,11 +150,9 @@ def _nodes_with_room(nodes: Nodes, needed: Integer) -> Nodes:
 @njit(cache=True)
 def _arcs_with_room(arcs: Arcs, needed: Integer) -> Arcs:
     """The arcs in arrays with room for `needed`."""
-    size = len(arcs.source)
-    if needed <= size:
+    size = _doubled(len(arcs.source), needed)
+    if size == len(arcs.source):
         return arcs
-    while size < needed:
-        size *= 2
     return Arcs(
         _longer(arcs.source, size),
         _longer(arcs.target, size),

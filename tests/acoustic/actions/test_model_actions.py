@@ -1,6 +1,7 @@
 """Actions on models: edit, SVD, dumpnode, plot; their options, files and faults."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,18 @@ def test_svd_faults(here, settings, message):
     with pytest.raises(ArgonautError, match=message):
         here.run("svd", f"modelPath=net\noutputModelPath=small\n{settings}")
     assert not (here.directory / "small").exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "settings"),
+    [("svd", "NodeNameRegex=W0"), ("mixUp", "numSubClasses=9"), ("combine", "reader=[]")],
+)
+def test_a_model_is_not_written_over_the_one_that_is_read(here, action, settings):
+    before = (here.directory / "net").read_bytes()
+    with pytest.raises(FileExistsError, match="is an input and would be overwritten") as fault:
+        here.run(action, f"modelPath=net\noutputModelPath=./net\n{settings}")
+    assert Path(fault.value.filename) == Path("net")
+    assert (here.directory / "net").read_bytes() == before
 
 
 # dumpnode

@@ -275,6 +275,8 @@ def run(settings, log):
 def test_the_action_combines_the_last_models(trained):
     lines = []
     assert run("modelPath=net\noutputModelPath=best\nnumModels=3", lines).num_done == 400
+    with pytest.raises(FileExistsError, match="is an input and would be overwritten"):
+        run("modelPath=net\noutputModelPath=net.3\nnumModels=3", [])
     assert lines[0] == "combining net.3, net.4, net"
     assert trained("best") < min(trained(path) for path in ("net.3", "net.4", "net"))
     assert [line.split(":")[0] for line in lines[-2:]] == ["W0 B0", "W1 B1"]
