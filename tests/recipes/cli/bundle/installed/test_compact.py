@@ -16,21 +16,7 @@ from readers.errors import ConfigError, FormatError
 from readers.tables.tensor_file import load_tensors
 from tests.recipes.cli.bundle.conftest import parts_of
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """The directory to which bundles are unpacked."""
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(tmp_path / "cache"))
-    return tmp_path / "cache" / "argonaut" / "bundles"
-
-
-@pytest.fixture
-def compact(small_system, tmp_path, cache):
-    """A compact bundle that has not been unpacked yet."""
-    pack(parts_of(small_system, compact=True), tmp_path / "small.argo")
-    shutil.rmtree(cache)
-    return tmp_path / "small.argo"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def changed(path, change):

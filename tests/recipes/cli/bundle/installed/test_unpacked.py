@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -11,29 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from decoder.recognizer import pack
 from decoder.recognizer.bundle import Bundle
 from decoder.search import table_file
 from decoder.storage.unpacked import UNUSED, hold, remove_unused
 from readers.errors import FormatError
-from tests.recipes.cli.bundle.conftest import parts_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs locks and forks")
+pytestmark = [
+    pytest.mark.usefixtures("cache"),
+    pytest.mark.skipif(sys.platform == "win32", reason="needs locks and forks"),
+]
 LONG_AGO = time.time() - UNUSED - 3600
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """The directory to which bundles are unpacked."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "argonaut" / "bundles"
-
-
-@pytest.fixture
-def compact(small_system, tmp_path, cache):
-    pack(parts_of(small_system, compact=True), tmp_path / "small.argo")
-    shutil.rmtree(cache)
-    return tmp_path / "small.argo"
 
 
 def old_directory(path):
