@@ -94,6 +94,16 @@ def make_bundle(
     return call("pack", PackOptions(experiment=experiment, recipe=recipe, parts=parts, about=about, output=bundle))
 
 
+def score_pronunciation(bundle: Path, *, audio: Path, scores: Path, test: Path | None, speakers: Path) -> int:
+    """Fit a map of pronunciation scores for a bundle; the other arguments are as in `argonaut pronounce --train`."""
+    from recipes.cli.pronounce import CommandOptions
+
+    options = CommandOptions(
+        bundle=bundle, output=bundle, audio=(f"{audio}",), train=scores, test=test, speakers=speakers
+    )
+    return call("pronounce", options)
+
+
 def calibrate(bundle: Path, *, words: Path, test: Path, list: Path, fold: Path | None = None) -> int:
     """Fit the confidences of a bundle; the other arguments are as in `argonaut calibrate`."""
     from recipes.cli.calibrate import CommandOptions

@@ -88,7 +88,7 @@ def read_expert_scores(path: str | Path) -> dict[str, SentenceScores]:
     OSError
     """
     sentences: dict[str, SentenceScores] = {}
-    for where, name, entry in _entries(Path(path)):
+    for where, name, entry in read_entries(Path(path)):
         if name in sentences:
             raise FormatError(f"{where}: {name} again; expected each utterance once, it is in {sentences[name].where}")
         sentences[name] = _sentence(entry, where)
@@ -97,8 +97,24 @@ def read_expert_scores(path: str | Path) -> dict[str, SentenceScores]:
     return sentences
 
 
-def _entries(path: Path) -> Iterator[tuple[str, str, Any]]:
-    """Yield file and line, utterance, and scores."""
+def read_entries(path: Path) -> Iterator[tuple[str, str, Any]]:
+    """Yield file and line, utterance, and scores as they are in the file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    where : str
+    name : str
+    entry : object
+        Not checked.
+
+    Raises
+    ------
+    FormatError, OSError
+    """
     lines = list(read_lines(path))
     if _is_entry(next(filter(str.strip, lines), "")):
         for number, line in enumerate(lines, 1):

@@ -25,12 +25,15 @@ class JoinedCorpus:
     dev, test: names of the speakers of these sets; all others are training speakers.
     num_speakers: of the training.
     data: a line for each corpus.
+    ocean, ocean_dev: the part of speechocean762, and its speakers in the development set, as they are called there.
     """
 
     dev: tuple[str, ...]
     test: tuple[str, ...]
     num_speakers: int
     data: tuple[str, ...]
+    ocean: Speechocean
+    ocean_dev: tuple[str, ...]
 
 
 def join_corpora(ocean: Path, an4: Path, out: Path) -> JoinedCorpus:
@@ -49,7 +52,8 @@ def join_corpora(ocean: Path, an4: Path, out: Path) -> JoinedCorpus:
         for name, text in tables["text"].items()
     ]
     ocean_speakers = {speaker for _, speaker, _, _ in rows}
-    dev = [f"{OCEAN}-{speaker}" for speaker in read_lines(LISTS / "dev_speakers.txt")[:NUM_DEV]]
+    ocean_dev = tuple(read_lines(LISTS / "dev_speakers.txt")[:NUM_DEV])
+    dev = [f"{OCEAN}-{speaker}" for speaker in ocean_dev]
     sets = find_sets(an4)
     speakers = {name: sorted({f"{AN4}-{each.speaker}" for each in sets[name]}) for name in sets}
     rows += [
@@ -67,4 +71,5 @@ def join_corpora(ocean: Path, an4: Path, out: Path) -> JoinedCorpus:
         f"AN4, training set: {len(speakers['train'])} speakers (BSD-2-Clause)",
     )
     held_out = (*sorted(ocean_speakers & set(dev)), *speakers["dev"])
-    return JoinedCorpus(held_out, tuple(speakers["test"]), num_ocean + len(speakers["train"]), data)
+    num_speakers = num_ocean + len(speakers["train"])
+    return JoinedCorpus(held_out, tuple(speakers["test"]), num_speakers, data, half, ocean_dev)

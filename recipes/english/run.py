@@ -21,6 +21,7 @@ from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.speechocean.corpus import Speechocean, write_joined_dictionary
+from recipes.speechocean.pronunciation import PronunciationMap
 from recipes.stages import Stage, call
 from recipes.steps import calibrate
 
@@ -61,6 +62,9 @@ class Recipe(own.Recipe):
             min_minutes=options.min_minutes, language="en", overrides=options.overrides,
         ))  # fmt: skip
         self.language_models = {"trained": "LM of the training transcripts and a text"}
+        self.pronunciation = PronunciationMap(
+            self.joined.ocean, self.bundle, options.out / "pronunciation", self.joined.ocean_dev
+        )
 
     def stages(self) -> list[Stage]:
         stages = super().stages()
@@ -68,7 +72,7 @@ class Recipe(own.Recipe):
         stages[copies] = replace(stages[copies], settings=stages[copies].settings | {"world": self.world})
         pronouncing = Stage("g2p", "a model of pronunciations", self.train_g2p, ("lists",), {"order": G2P_ORDER})
         pack = replace(stages[-1], needs=(*(stages[-1].needs or ()), "g2p"))
-        return [*stages[:-1], pronouncing, pack]
+        return [*stages[:-1], pronouncing, pack, *self.pronunciation.stages()]
 
     def copy_options(self, source: Path) -> dict[str, Any]:
         return {"world": self.world, "babble": source}

@@ -42,6 +42,7 @@ class Network:
     given_layout: LayoutName
     tuned_on: str
     configs: tuple[Path, ...]
+    evaluated_by: type[Evaluation] = Evaluation
 
     def __init__(self, recipe: "Recipe", folder: str, name: str):
         self.recipe = recipe
@@ -86,7 +87,7 @@ class Network:
     def evaluation(self) -> Evaluation:
         recipe = self.recipe
         models = language_models(recipe.language_models, recipe.lm_file, self.graph_folder, recipe.texts)
-        return Evaluation(
+        return self.evaluated_by(
             recipe.out, self.home, self.model, self.window, models, self.grid, recipe.workers, tuned_on=self.tuned_on
         )
 

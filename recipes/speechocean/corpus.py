@@ -53,6 +53,12 @@ class Speechocean:
         published = self.root / "resource" / "lexicon.txt"
         return published if published.is_file() else self.root / "lexicon.txt"
 
+    @property
+    def scores(self) -> Path:
+        """What experts think of the pronunciations; it need not exist."""
+        published = self.root / "resource" / "scores.json"
+        return published if published.is_file() else self.root / "scores.jsonl"
+
     def table(self, name: str) -> dict[str, str]:
         """Return a table of the halves together, key -> value.
 

@@ -19,7 +19,9 @@ from readers.config.options import like, option
 from recipes import job
 from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
+from recipes.own.sets import read_names
 from recipes.speechocean.corpus import LISTS, Speechocean, write_joined_dictionary
+from recipes.speechocean.pronunciation import PronunciationMap
 from recipes.stages import Stage
 
 
@@ -71,6 +73,13 @@ class Recipe(own.Recipe):
             dev_speakers=dev_speakers, test_speakers=test_speakers, min_minutes=options.min_minutes,
             language="en", overrides=options.overrides,
         ))  # fmt: skip
+        self.pronunciation = PronunciationMap(
+            corpus,
+            self.bundle,
+            options.out / "pronunciation",
+            read_names(dev_speakers) or (),
+            read_names(test_speakers) or (),
+        )
         self.children = corpus.children()
         self.language_models = {"trained": f"LM of the training transcripts{' and a text' if options.text else ''}"}
         self.gaussians = FlatStart(self)
@@ -88,7 +97,7 @@ class Recipe(own.Recipe):
         ]  # fmt: skip
         score = stages[closing]
         score = replace(score, needs=(*(score.needs or ()), *(stage.name for stage in compared)))
-        return [*stages[:closing], *compared, score, *stages[closing + 1 :]]
+        return [*stages[:closing], *compared, score, *stages[closing + 1 :], *self.pronunciation.stages()]
 
     def result(self) -> job.RecipeResult:
         from recipes.speechocean.systems import figures_of

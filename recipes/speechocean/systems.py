@@ -30,10 +30,18 @@ COMPARED_GRID = Grid(
 )
 
 
+class ComparedEvaluation(Evaluation):
+    """Of a system that is only compared."""
+
+    def store(self, *chosen: object) -> None:
+        """Leave the options of the graph to the final network."""
+
+
 class FirstNetwork(CrossEntropy):
     """The network that aligns the training set, as a recogniser."""
 
     tuned_on = "tune"
+    evaluated_by = ComparedEvaluation
 
     def __init__(self, recipe: "Recipe"):
         super().__init__(recipe, first=True)
@@ -48,7 +56,7 @@ class FirstNetwork(CrossEntropy):
 
 
 @dataclass(frozen=True)
-class GaussianEvaluation(Evaluation):
+class GaussianEvaluation(ComparedEvaluation):
     """Gaussian mixtures in place of a network.  model: their MMF, beside the list of the states."""
 
     def scores(self, name: str) -> dict[str, Float32Array]:
@@ -59,9 +67,6 @@ class GaussianEvaluation(Evaluation):
         models = GaussianModels.load(self.model, self.model.with_name("states.list"))
         entries = read_scp(self.out / "lists" / f"{name}.cepstra.scp")
         return {entry.key: models.log_likelihoods(read_htk(entry.path).frames) for entry in entries}
-
-    def store(self, *chosen: object) -> None:
-        """Nobody decodes with these graphs later."""
 
     def decode(self) -> int:
         from recipes.decoding import open_decoder, read_choice

@@ -69,6 +69,7 @@ def test_it_ends_with_the_error_rates_of_all_systems_and_a_bundle(finished, monk
         for x in lines
     )
     assert Recognizer.load("exp/speechocean.argo").transcribe("corpus/WAVE/SPEAKER0101/010100000.WAV").text
+    assert "corpus/resource/scores.json: scores of 1 development speakers; no map without 4" in lines
     assert main([*RECIPE, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
     assert [figure["value"] for figure in figures] == pytest.approx([float(row[2]) for row in rows], abs=0.05)
