@@ -23,8 +23,8 @@ class ComparedFiles(Options):
     """A reference and a hypothesis, and what counts in them."""
 
     reference: Path = option(
-        help="MLF, trn or CTM with the reference transcripts; boundaries: an alignment as MLF, CTM, TextGrid, folder of "
-        "TextGrids or records of FA-Bench",
+        help="MLF, trn or CTM with the reference transcripts; boundaries: an alignment as MLF, CTM, TextGrid, folder "
+        "of TextGrids or records of FA-Bench",
         flag="reference",
         metavar="reference",
     )
