@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from decoder.alignment.boundaries.files import LABELS, PHONES, WORDS, Utterances, level_of, read_tiers
-from decoder.alignment.boundaries.matching import BoundaryComparison, Rename, compare_boundaries
+from decoder.alignment.boundaries.matching import JOINER, BoundaryComparison, Rename, compare_boundaries
 from decoder.alignment.boundaries.options import BoundaryOptions
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from decoder.scoring.words import expanded
+from readers.common.faults import counted
 from readers.common.report import RunReport
 from readers.dictionaries.phone_classes import is_pause
 from readers.dictionaries.phones import without_stress
@@ -73,6 +74,11 @@ def score_boundaries(options: BoundaryOptions) -> BoundaryResult:
             hypothesis_level,
             _rename(options, tier, options.hypothesis_map),
         )
+        if comparison.missing and not comparison.utterances:
+            raise FormatError(
+                f"{options.hypothesis}: none of the {counted(len(comparison.missing), 'utterance')} of "
+                f"{options.reference}; expected at least one"
+            )
         if not comparison.total:
             where = f"level {level}" if tier == LABELS else f"tier {tier}"
             raise FormatError(f"{options.reference}: no boundaries at {where}; expected labels to compare")
@@ -115,15 +121,19 @@ def _tier(tiers: Mapping[str, Utterances], tier: str, where: object) -> Utteranc
 
 
 def _rename(options: BoundaryOptions, tier: str, phone_map: Mapping[str, str | None]) -> Rename:
-    """Return the function from a label to the name that it counts as, "" for one that does not count."""
-    fold = options.phone_map or {}
+    """Return the function from a label to the name that it counts as, "" for one that does not count.
+
+    Names of a map that are separated by + are joined by JOINER: `dcl d+jh` makes a closure part of what follows.
+    """
+    fold = {name: new and new.replace("+", JOINER) for name, new in (options.phone_map or {}).items()}
+    phone_map = {name: new and new.replace("+", JOINER) for name, new in phone_map.items()}
 
     def rename(name: str) -> str:
         if tier != WORDS:
             name = split_triphone(name)[1]
             name = without_stress(name) if options.strip_stress else name
             name = phone_map.get(name, name) or ""
-            name = fold.get(name, name) or ""
+            name = JOINER.join(fold.get(part, part) or "" for part in name.split(JOINER))
         is_silence = not options.ignore and (is_pause(name) or name in SENTENCE_MARKS)
         return "" if is_silence else name
 

@@ -26,6 +26,7 @@ from readers.htk.trees import split_triphone
 TICKS_PER_MILLISECOND = 10_000
 TOLERANCE = 20  # milliseconds; the literature counts hits within these
 ROUNDING = 1  # ticks by which a distance may exceed a tolerance
+JOINER = "\N{WORD JOINER}"  # in names that `rename` returns, and in no others
 
 Segment = tuple[str, int, int]  # name, start and end
 Rename = Callable[[str], str]
@@ -133,7 +134,8 @@ def compare_boundaries(
     ignore : collection of str
         Names (after `rename`) that are left out.
     rename : callable
-        The name that a label counts as; by default a triphone counts as its centre phone.
+        The name that a label counts as; by default a triphone counts as its centre phone.  Names joined by `JOINER`:
+        the label becomes one with an immediately following label of one of these names, or else has the first of them.
     hypothesis_level : int, optional
         The level of the hypotheses, if it differs from that of the references.
     hypothesis_rename : callable, optional
@@ -271,7 +273,19 @@ def segments(labels: Sequence[Label], level: int, ignore: Collection[str], renam
             for first, last in zip(begins, [*begins[1:], len(labels)])
             if len(labels[first].aux) >= level
         ]
-    return [segment for segment in named if segment[0] not in ignore]
+    return [segment for segment in _joined(named) if segment[0] not in ignore]
+
+
+def _joined(labels: Sequence[Segment]) -> list[Segment]:
+    """Return labels, those named with JOINER as one with the next label if it has such a name."""
+    joined: list[Segment] = []
+    for name, start, end in reversed(labels):
+        first_name, *other_names = name.split(JOINER)
+        if other_names and joined and joined[-1][1] == end and joined[-1][0] in (first_name, *other_names):
+            joined[-1] = (joined[-1][0], start, joined[-1][2])
+        else:
+            joined.append((first_name, start, end))
+    return joined[::-1]
 
 
 def _is_pause(label: Label, ignore: Collection[str], rename: Rename) -> bool:

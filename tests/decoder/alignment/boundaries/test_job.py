@@ -105,6 +105,33 @@ def test_phone_sets_are_mapped_and_stress_is_dropped(forms):
     assert score(forms, "phones.ctm", "lower.ctm", **names).comparisons["labels"].num_missed == 1
 
 
+def test_closures_are_one_with_what_follows(tmp_path):
+    """TIMIT's closures and bursts against stops and affricates; the closure of an unreleased stop is the stop."""
+    timit = (
+        "aa 0 10, dcl 10 15, d 15 20, aa 20 30, tcl 30 40, ch 40 50, dcl 50 60, aa 60 70, tcl 70 80, pau 80 90, t 90 95"
+    )
+    plain = "AA 0 10, D 10 20, AA 20 30, CH 30 50, D 50 60, AA 60 70, T 70 80, sil 80 90, T 90 95"
+    for name, rows in (("timit", timit), ("plain", plain)):
+        words = [row.split() for row in rows.split(", ")]
+        write_ctm(tmp_path / f"{name}.ctm", {"u": [Word(text, int(a) / 100, int(b) / 100) for text, a, b in words]})
+    (tmp_path / "closures.map").write_text("dcl d+jh\ntcl t+ch\n")
+    (tmp_path / "lower.map").write_text("AA aa\nD d\nCH ch\nT t\n")
+    maps = {"fold": tmp_path / "closures.map", "map_hypothesis": tmp_path / "lower.map"}
+    comparison = score(tmp_path, "timit.ctm", "plain.ctm", **maps).comparisons["labels"]
+    assert comparison.total == 10
+    assert (comparison.num_missed, comparison.num_extra) == (0, 0)
+    assert not comparison.errors.any()
+    (tmp_path / "upper.map").write_text("d D\njh JH\naa AA\nt T\nch CH\ndcl D\ntcl T\npau pau\n")
+    maps = {"map_hypothesis": tmp_path / "closures.map", "fold": tmp_path / "upper.map"}
+    comparison = score(tmp_path, "plain.ctm", "timit.ctm", **maps).comparisons["labels"]
+    assert (comparison.num_missed, comparison.num_extra, comparison.errors.any()) == (0, 0, False)
+
+
+def test_words_with_a_plus_are_not_joined(tmp_path):
+    write_ctm(tmp_path / "a.ctm", {"u": [Word("c++", 0, 1), Word("c", 1, 2)]})
+    assert score(tmp_path, "a.ctm", "a.ctm", tier=("words",)).comparisons["words"].total == 3
+
+
 def test_silence_counts_if_names_to_ignore_are_given(forms):
     comparison = score(forms, "grids", "grids", ignore=("",)).comparisons["phones"]
     assert comparison.total == 7  # the pause is bounded by the same two times
@@ -156,6 +183,7 @@ def test_malformed_files_are_named(tmp_path, text, message):
 
 def test_what_cannot_be_compared_is_said(forms, tmp_path):
     (tmp_path / "empty").mkdir()
+    write_ctm(tmp_path / "v.ctm", {"v": PHONES})
     for files, options, message in (
         (("grids", "phones.ctm"), {}, "grids: tiers words, phones; expected the option tier with one of them"),
         (("ref.jsonl", "grids"), {"tier": ("words",)}, "ref.jsonl: no tier 'words'; expected one of phones"),
