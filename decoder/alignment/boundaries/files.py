@@ -6,7 +6,6 @@ FA-Bench's files are JSON lines: `hyp.jsonl` of an aligner has objects with `utt
 `start` and `end` in seconds.  Source: github.com/olewave/fa-bench, `fabench/schema.py` and `export_refs.py`, 2026.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from readers.htk.mlf import Label, read_mlf
 from readers.htk.storage.label_fields import HEADER, is_mlf
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.textgrid import read_textgrid
-from readers.results.timed_words import is_ctm, read_ctm
+from readers.results.timed_words import MOST_SECONDS, is_ctm, read_ctm
 
 TEXTGRID = ".textgrid"
 PHONES, WORDS, LABELS = "phones", "words", "labels"
@@ -151,7 +150,7 @@ def _items(items: Any, where: str) -> Iterator[tuple[str, float, float]]:
     for item in items:
         values = [item.get(key) for key in ("label", "start", "end")] if isinstance(item, dict) else []
         match values:
-            case [str(label), float() | int() as start, float() | int() as end] if math.isfinite(start + end):
+            case [str(label), float() | int() as start, float() | int() as end]:
                 yield label.strip(), start, end
             case _:
                 raise FormatError(f"{where}: interval {str(item)[:60]}; expected label, start and end in seconds")
@@ -161,8 +160,10 @@ def _labels(times: _Times, where: object) -> list[Label]:
     """Return labels, by time and without empty ones; where two nearly touch, the first lasts until the second."""
     labels: list[Label] = []
     for name, start, end in sorted((interval for interval in times if interval[0]), key=lambda interval: interval[1]):
-        if not 0 <= start <= end:
-            raise FormatError(f"{where}: label {name!r} from {start:g} to {end:g} s; expected 0 <= start <= end")
+        if not 0 <= start <= end < MOST_SECONDS:  # false for nan, too
+            raise FormatError(
+                f"{where}: label {name[:40]!r} from {str(start)[:20]} to {str(end)[:20]} s; expected 0 <= start <= end"
+            )
         begin = round(start * TICKS_PER_SECOND)
         if labels and labels[-1].end is not None and abs(begin - labels[-1].end) <= SNAP * TICKS_PER_SECOND:
             labels[-1] = labels[-1]._replace(end=begin)

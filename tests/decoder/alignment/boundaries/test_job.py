@@ -169,6 +169,8 @@ RECORD = '{"utt_id": "u", "phones": [{"label": "a", "start": 0, "end": 1}]}\n'
         (RECORD.replace("1}", '"1"}'), "a.jsonl:1: interval {'label': 'a', 'start': 0, 'end': '1'}; expected label, "),
         (RECORD.replace("1}", "NaN}"), "a.jsonl:1: "),
         (RECORD.replace("1}", "-1}"), "a.jsonl:1: label 'a' from 0 to -1 s; expected 0 <= start <= end"),
+        (RECORD.replace("1}", "1" + 400 * "0" + "}"), "a.jsonl:1: label 'a' from 0 to 10000000000000000000 s; "),
+        (RECORD.replace("1}", "1e300}"), "a.jsonl:1: label 'a' from 0 to 1e[+]300 s; expected 0 <= start <= end"),
         (RECORD.replace("[{", "{").replace("}]", "}"), "a.jsonl:1: .*; expected a list of intervals"),
         (RECORD[:-3], "a.jsonl:1: "),
         ("some text\n", "a.jsonl:1: first line 'some text'; expected an alignment: an MLF, CTM, TextGrid or FA-Bench"),
