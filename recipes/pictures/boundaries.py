@@ -34,7 +34,8 @@ def draw_boundaries(
         shares = 100 * np.arange(1, len(errors) + 1) / comparison.total
         detection = figures[tier].detection
         label = f"{tier}: F1 {detection.f1:.3f}, R-value {detection.r_value:.3f}"
-        axes.plot(np.append(errors, WIDEST), np.append(shares, shares[-1:]), label=label, drawstyle="steps-post")
+        last_share = shares[-1] if len(shares) else 0.0
+        axes.plot(np.append(errors, WIDEST), np.append(shares, last_share), label=label, drawstyle="steps-post")
     axes.axvline(TOLERANCE, color="gray", linestyle="dotted")
     axes.set_xlim(0, WIDEST)
     axes.set_ylim(0, 101)

@@ -1,6 +1,7 @@
 """`argonaut score` as a user runs it: the table, what is missing, levels, outputs that cannot be written."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -284,6 +285,19 @@ def test_boundaries_of_textgrids(grids, tmp_path, capsys):
         "words: boundaries within 10 ms 75.0%, 20 ms 100.0%, 30 ms 100.0% (2 utterances, 4 boundaries)",
     ]
     assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_boundaries_may_all_be_missed(grids, tmp_path, capsys):
+    (tmp_path / "only.map").write_text("s x\nAY1 y\n")
+    files = grids("gold"), grids("aligned")
+    options = ("--tier", "phones", "--map-hypothesis", "only.map", "--picture", "errors.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["score", *files, "--boundaries", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "error in ms: mean nan" in shown
+    assert "boundaries: 6 of the reference, 6 missed, 6 extra" in shown
+    assert "F1 1.000" in shown  # by time alone
 
 
 def test_boundaries_as_json(grids, capsys):
