@@ -27,7 +27,11 @@ from acoustic.training.rules import RmsProp as RmsProp
 from acoustic.training.rules import Rule as Rule
 from decoder.alignment import AverageOptions as AverageOptions
 from decoder.alignment import AverageResult as AverageResult
+from decoder.alignment import BoundaryFigures as BoundaryFigures
+from decoder.alignment import BoundaryOptions as BoundaryOptions
+from decoder.alignment import BoundaryResult as BoundaryResult
 from decoder.alignment import average as average
+from decoder.alignment import boundary_figures as boundary_figures
 from decoder.alignment import score_boundaries as score_boundaries
 from decoder.g2p import G2P as G2P
 from decoder.g2p import G2PApplyOptions as G2PApplyOptions

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.alignment.boundaries import segments
+from decoder.alignment.boundaries.matching import segments
 from readers.errors import FormatError
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import Label

@@ -68,9 +68,9 @@ def compare_systems(first: ScoringResult, second: ScoringResult, seed: int = 0) 
         [first.utterances[name].num_errors - second.utterances[name].num_errors for name in names], float
     )
     samples = _sampled_rates(difference, words, seed)
-    low, high = np.percentile(samples, [2.5, 97.5])
+    low, high = interval(samples)
     better = float(np.mean(samples < 0) + np.mean(samples == 0) / 2)
-    return Comparison(100 * float(difference.sum() / words.sum()), float(low), float(high), better)
+    return Comparison(100 * float(difference.sum() / words.sum()), low, high, better)
 
 
 def error_rate_interval(result: ScoringResult, speaker_of: Callable[[str], str], seed: int = 0) -> tuple[float, float]:
@@ -106,16 +106,42 @@ def error_rate_interval(result: ScoringResult, speaker_of: Callable[[str], str],
     if not words.sum():
         raise ConfigError("interval of an error rate: references without words; expected at least one word")
     errors = np.array([score.num_errors for score in speakers], float)
-    low, high = np.percentile(_sampled_rates(errors, words, seed), [2.5, 97.5])
-    return float(low), float(high)
+    return interval(_sampled_rates(errors, words, seed))
 
 
 def _sampled_rates(errors: Float64Array, words: Float64Array, seed: int) -> Float64Array:
     """Return errors per word in percent, of samples of the units (utterances or speakers) that have these counts."""
+    num_errors, num_words = resampled(np.column_stack((errors, words)), seed).T
+    # A sample in which only units without words were drawn has no rate; it counts as one without errors.
+    return 100 * (num_errors / np.maximum(num_words, 1))
+
+
+def resampled(amounts: Float64Array, seed: int = 0) -> Float64Array:
+    """Draw samples of units with replacement, and add up what they have.
+
+    Parameters
+    ----------
+    amounts : (units, n) float64
+        What each unit (utterance or speaker) has, such as errors and words.
+    seed : int
+        Another seed draws other samples.
+
+    Returns
+    -------
+    (NUM_SAMPLES, n) float64
+        Sums over as many units as there are, of each sample.
+    """
     rng = np.random.default_rng(seed)
-    sampled = []
+    num_units = len(amounts)
+    sums = []
     for start in range(0, NUM_SAMPLES, BLOCK):
-        counts = rng.multinomial(len(words), np.full(len(words), 1 / len(words)), min(BLOCK, NUM_SAMPLES - start))
-        # A sample in which only units without words were drawn has no rate; it counts as one without errors.
-        sampled.append(counts @ errors / np.maximum(counts @ words, 1))
-    return 100 * np.concatenate(sampled)
+        counts = rng.multinomial(num_units, np.full(num_units, 1 / num_units), min(BLOCK, NUM_SAMPLES - start))
+        sums.append(counts @ amounts)
+    return np.concatenate(sums)
+
+
+def interval(rates: Float64Array) -> tuple[float, float]:
+    """Return the 95 % interval of the rates of samples, without those that have none; nan if all have none."""
+    rates = rates[~np.isnan(rates)]
+    low, high = np.percentile(rates, [2.5, 97.5]) if len(rates) else (np.nan, np.nan)
+    return float(low), float(high)

@@ -23,9 +23,16 @@ class ComparedFiles(Options):
     """A reference and a hypothesis, and what counts in them."""
 
     reference: Path = option(
-        help="MLF, trn or CTM with the reference transcripts", flag="reference", metavar="reference"
+        help="MLF, trn or CTM with the reference transcripts; boundaries: an alignment as MLF, CTM, TextGrid, folder "
+        "of TextGrids or records of FA-Bench",
+        flag="reference",
+        metavar="reference",
     )
-    hypothesis: Path = option(help="MLF, trn or CTM with the recognised words", flag="hypothesis", metavar="hypothesis")
+    hypothesis: Path = option(
+        help="MLF, trn or CTM with the recognised words; boundaries: an alignment in any of these forms",
+        flag="hypothesis",
+        metavar="hypothesis",
+    )
     ignore: tuple[str, ...] = option((), "word to ignore (repeatable)", flag="-z --ignore", metavar="WORD")
     fold: Path | None = option(None, "phone map: a file that maps its first column to its last", metavar="MAP")
     level: int = option(

@@ -5,10 +5,14 @@ worked example:
 prints a table with a line per speaker, draws the confusion matrix and ends with
   WER 5.8% (130 utterances, 773 words)
 
-Compare the boundaries of two alignments with states at level 0 and phones at level 1, without those of silence:
-  argonaut score ref.mlf aligned.mlf --boundaries --level 1 -z sil
-ends with
-  boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
+Compare the phones and words of two alignments, each an MLF, TextGrids, CTM or FA-Bench's records:
+  argonaut score gold aligned --boundaries -k '%*-*' --picture boundaries.png
+prints mean and median errors, F1 and R-value at 20 ms with intervals, figures by speaker, by class of phone and by
+class of boundary, and ends with a line for each tier
+  phones: boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
+  words: boundaries within 10 ms 89.9%, 20 ms 94.1%, 30 ms 97.0% (60 utterances, 388 boundaries)
+The phones of MLFs that have states at level 0 and phones at level 1:
+  argonaut score ref.mlf aligned.mlf --boundaries --level 1
 
 Compare an MLF of words with a state alignment, whose labels name state, phone and word:
   argonaut score words.mlf states.mlf --hypothesis-level 2
@@ -25,9 +29,11 @@ content.  With --text, files in the format of Kaldi's text (lines `utterance wor
 import functools
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder.alignment.boundaries.options import BoundaryOptions
 from decoder.scoring import report as tables
 from decoder.scoring.job import ScoreOptions, score_files
 from readers.common.faults import counted
@@ -48,7 +54,7 @@ def fold_file(name: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(ScoreOptions):
+class Shown(BoundaryOptions, ScoreOptions):
     """Options of scoring, and what is printed and written."""
 
     fold: Path | None = option(
@@ -67,15 +73,20 @@ class Shown(ScoreOptions):
     boundaries: bool = option(False, "compare the times of label boundaries instead of words")
     per: bool = option(False, "print PER instead of WER in the last line")
     confusions: Path | None = option(None, "file for all errors with their counts")
-    picture: Path | None = option(None, "file for a drawing of the confusion matrix", metavar="PNG")
+    picture: Path | None = option(
+        None, "file for a drawing of the confusion matrix, or of the errors of boundaries", metavar="PNG"
+    )
     json: bool = option(False, "print a JSON object; the tables go to standard error")
     report: Path | None = option(None, "file that lists utterances present in only one of the files")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("speakers", "transcriptions", "compare", "confusions", "picture", "per", "json"):
+        for name in ("transcriptions", "compare", "confusions", "per"):
             is_beside = self.boundaries and getattr(self, name)
             self.require(name, not is_beside, "is given beside {boundaries}; expected it only when scoring words")
+        for name in ("tier", "map_hypothesis", "strip_stress", "classes"):
+            is_alone = not self.boundaries and getattr(self, name)
+            self.require(name, not is_alone, "is given without {boundaries}; expected both")
 
 
 def run(options: Shown, console: Console) -> int:
@@ -84,7 +95,7 @@ def run(options: Shown, console: Console) -> int:
     if options.boundaries:
         return compare(options, console)
     speaker_of = tables.speaker_mask(options.speakers) if options.speakers else None
-    tell = functools.partial(print, file=sys.stderr if options.json else sys.stdout)
+    tell = _teller(options)
     with console.runner() as runner, console.progress(runner=runner) as progress:
         scored = score_files(options, runner=runner, progress=progress, log=tell)
     results = scored.results
@@ -117,27 +128,48 @@ def run(options: Shown, console: Console) -> int:
 
 def compare(options: Shown, console: Console) -> int:
     """Print how far the label boundaries of the two files are apart."""
-    from decoder.alignment.boundary_job import score_boundaries
+    from decoder.alignment.boundaries import report as figure_tables
+    from decoder.alignment.boundaries.figures import boundary_figures
+    from decoder.alignment.boundaries.job import score_boundaries
 
     for name in ("workers", "scheduler"):
         is_set = bool(getattr(console.machines, name))
         console.machines.require(name, not is_set, "is given beside --boundaries; expected it only when scoring words")
+    speaker_of = tables.speaker_mask(options.speakers) if options.speakers else None
+    tell = _teller(options)
+    classes = options.label_classes
     boundaries = score_boundaries(options)
-    comparison = boundaries.comparison
+    comparisons = boundaries.comparisons
+    figures = {
+        tier: boundary_figures(comparison, speaker_of, classes, tier) for tier, comparison in comparisons.items()
+    }
+    for tier, part in figures.items():
+        tell(figure_tables.table(part, tier))
+    if options.picture:
+        from recipes.pictures.boundaries import draw_boundaries
+
+        draw_boundaries(comparisons, figures, options.picture)
+        tell(f"picture: {options.picture}")
     report = boundaries.report
     if options.report:
         report.write(options.report)
     show_losses(report, options.report, console.verbose, options.hypothesis)
-    if comparison.num_unmatched:
-        print(
-            f"{comparison.num_unmatched} boundaries of labels without a counterpart in the hypothesis count as outside "
-            "every tolerance"
-        )
-    print(report.summary())
-    within = ", ".join(f"{ms} ms {comparison.percent_within(ms):.1f}%" for ms in (10, 20, 30))
-    num_boundaries = f"{comparison.total} boundar{'y' if comparison.total == 1 else 'ies'}"
-    print(f"boundaries within {within} ({counted(comparison.num_utterances, 'utterance')}, {num_boundaries})")
+    tell(report.summary())
+    if options.json:
+        print(json.dumps({tier: figure_tables.as_object(part) for tier, part in figures.items()}))
+        return report.exit_status
+    for tier, comparison in comparisons.items():
+        within = ", ".join(f"{ms} ms {comparison.percent_within(ms):.1f}%" for ms in (10, 20, 30))
+        num_boundaries = f"{comparison.total} boundar{'y' if comparison.total == 1 else 'ies'}"
+        start = f"{tier}: " if len(comparisons) > 1 else ""
+        size = f"{counted(comparison.num_utterances, 'utterance')}, {num_boundaries}"
+        print(f"{start}boundaries within {within} ({size})")
     return report.exit_status
+
+
+def _teller(options: Shown) -> Callable[[str], None]:
+    """Return what prints the tables: to standard error beside JSON."""
+    return functools.partial(print, file=sys.stderr if options.json else sys.stdout)
 
 
 COMMAND = Command("score", Shown, run, machines="processes")

@@ -9,7 +9,7 @@ import numpy as np
 from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.scoring.error_counts import ScoringResult
 from decoder.scoring.report import NONE
-from recipes.pictures.phone_classes import grouped
+from readers.dictionaries.phone_classes import grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

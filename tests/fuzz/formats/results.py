@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from decoder.alignment.boundaries import boundary_figures, compare_boundaries, read_tiers
 from decoder.lattices.links import weigh
 from decoder.lattices.openfst import lattice_acceptor, write_binary
 from decoder.recognizer.jobs.decoding.transcripts import read_transcripts
@@ -118,6 +119,12 @@ def ctm(path) -> None:
     score_against(path)
 
 
+def tiers(path) -> None:
+    """Read an alignment, and compare it with itself."""
+    for utterances in read_tiers(path).values():
+        boundary_figures(compare_boundaries(utterances, utterances))
+
+
 def nbest(path) -> None:
     write_nbest(path.with_suffix(".out"), read_nbest(path))
     read_nbest(path.with_suffix(".out"))
@@ -147,6 +154,10 @@ def picture(rng: random.Random, directory) -> bytes:
 
 
 LISTS = {"u1": [Hypothesis(("YES",), -10, -1), Hypothesis((), -12, 0)], "u2": [Hypothesis(("7", "7"), -1, -2)]}
+RECORDS = (
+    '{"utt_id": "u1", "level": "phone", "intervals": [{"label": "y", "start": 0.25, "end": 0.5, "conf": null}]}\n',
+    '{"utt_id": "u1", "words": [], "phones": [{"label": "sil", "start": 0, "end": 1}]}\n',
+)
 SLOTS = "u1 [ YES 0.7500 - 0.2500 ] [ NO 1.0000 ]\nu2 [ 7 0.5 8 0.5 ]\n"
 
 FORMATS = (
@@ -156,6 +167,7 @@ FORMATS = (
     Format("ctm", timed("ctm"), ctm),
     Format("stm", timed("stm"), info),
     Format("words in json", timed("json"), info, (json_mutator,)),
+    Format("alignment records", text(*RECORDS), tiers, (json_mutator,)),
     Format("subtitles srt", timed("srt"), info),
     Format("subtitles vtt", timed("vtt"), info),
     Format("textgrid", timed("textgrid"), info),

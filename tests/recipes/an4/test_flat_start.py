@@ -27,4 +27,4 @@ def test_most_boundaries_are_near_those_of_htk(an4_dir, tmp_path):
     found = compare_boundaries(read_mlf(an4_dir / ALIGNMENT), read_mlf(tmp_path / "flat" / "states.mlf"), 1, {"sil"})
     assert found.num_utterances == len(utterances) == 106
     assert found.percent_within(20) > 76  # 80 % when this was written
-    assert found.num_unmatched < 0.01 * found.total
+    assert found.num_missed < 0.01 * found.total

@@ -28,8 +28,6 @@ def test_scores_as_json(files, capsys):
     assert {name: score["wer"] for name, score in speakers.items()} == {"a": 50.0, "b": 0.0}
     assert compared["wer"] == 0.0
     assert compared["difference"]["difference"] == pytest.approx(100 / 3)
-    assert main(["score", "ref.mlf", "hyp.mlf", "--json", "--boundaries"]) == 2
-    assert "--json is given beside --boundaries" in capsys.readouterr().err
 
 
 def test_info_as_json(files, capsys):

@@ -1,11 +1,14 @@
 """`argonaut score` as a user runs it: the table, what is missing, levels, outputs that cannot be written."""
 
+import json
+import warnings
 from dataclasses import replace
 
 import pytest
 
 from decoder.scoring import ScoreOptions, score_files
 from readers.htk.mlf import Label, write_mlf
+from readers.results.timed_words import Word, write_tiers
 from recipes.cli.main import main
 
 
@@ -236,10 +239,76 @@ def test_a_reference_without_utterances_is_refused(mlf, tmp_path, capsys):
 
 def test_boundaries_refuse_what_only_words_have(mlf, capsys):
     files = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
-    for options, flag in ((["--per"], "--per"), (["-k", "%*"], "--speakers"), (["-j", "2"], "--workers")):
+    for options, flag in ((["--per"], "--per"), (["-t"], "--transcriptions"), (["-j", "2"], "--workers")):
         assert main(["score", *files, "--boundaries", *options]) == 2
         fault = f"{flag} is given beside --boundaries; expected it only when scoring words"
         assert capsys.readouterr().err == f"error: command line: {fault}\n"
+
+
+def test_words_refuse_what_only_boundaries_have(mlf, capsys):
+    files = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
+    for options, flag in ((["--tier", "words"], "--tier"), (["--strip-stress"], "--strip-stress")):
+        assert main(["score", *files, *options]) == 2
+        assert capsys.readouterr().err == f"error: command line: {flag} is given without --boundaries; expected both\n"
+
+
+@pytest.fixture
+def grids(tmp_path, monkeypatch):
+    """Writes a folder of TextGrids in which all but the first boundary are late by some seconds."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, late: float = 0.0) -> str:
+        for utterance in ("ann-1", "bob-1"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            phones = [Word("s", 0.1, 0.3 + late), Word("AY1", 0.3 + late, 0.5 + late)]
+            words = [Word("sigh", 0.1, 0.5 + late)]
+            write_tiers(tmp_path / name / f"{utterance}.TextGrid", {"words": words, "phones": phones}, 1.0)
+            late *= 2
+        return name
+
+    return write
+
+
+def test_boundaries_of_textgrids(grids, tmp_path, capsys):
+    """Ann's two late boundaries of phones are 10 ms late, Bob's 20 ms."""
+    files = grids("gold"), grids("aligned", 0.01)
+    assert main(["score", *files, "--boundaries", "-k", "%*-?", "--picture", "errors.png"]) == 0
+    shown = capsys.readouterr().out
+    assert "error in ms: mean 10.0 [6.7, 13.3], median 10.0, 90 % 20.0, shift +10.0" in shown
+    assert "error in ms: mean 7.5 [5.0, 10.0], median 5.0, 90 % 17.0, shift +7.5" in shown
+    assert "at 20 ms: precision 1.000, recall 1.000, F1 1.000 [1.000, 1.000], R-value 1.000 [1.000, 1.000]" in shown
+    assert "fricatives | vowels" in shown
+    assert shown.splitlines()[-4:] == [
+        "picture: errors.png",
+        "utterances: 2 done, 0 skipped, 0 failed",
+        "phones: boundaries within 10 ms 66.7%, 20 ms 100.0%, 30 ms 100.0% (2 utterances, 6 boundaries)",
+        "words: boundaries within 10 ms 75.0%, 20 ms 100.0%, 30 ms 100.0% (2 utterances, 4 boundaries)",
+    ]
+    assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_boundaries_may_all_be_missed(grids, tmp_path, capsys):
+    (tmp_path / "only.map").write_text("s x\nAY1 y\n")
+    files = grids("gold"), grids("aligned")
+    options = ("--tier", "phones", "--map-hypothesis", "only.map", "--picture", "errors.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["score", *files, "--boundaries", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "error in ms: mean nan" in shown
+    assert "boundaries: 6 of the reference, 6 missed, 6 extra" in shown
+    assert "F1 1.000" in shown  # by time alone
+
+
+def test_boundaries_as_json(grids, capsys):
+    files = grids("gold"), grids("aligned", 0.01)
+    assert main(["score", *files, "--boundaries", "--tier", "phones", "--json"]) == 0
+    out, err = capsys.readouterr()
+    (figures,) = json.loads(out).values()
+    assert (figures["mean"], figures["median"], figures["f1"], figures["r_value"]) == (10.0, 10.0, 1.0, 1.0)
+    assert figures["within"] == {"5": 33.3333, "10": 66.6667, "20": 100.0, "25": 100.0, "50": 100.0, "100": 100.0}
+    assert figures["boundary_classes"]["vowels|silence"]["mean"] == 15.0
+    assert "error in ms" in err
 
 
 def test_a_broken_file_to_compare_is_found_before_words_are_aligned(mlf, tmp_path):

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import soundfile
 
+from decoder.alignment.boundaries import boundary_figures, compare_boundaries
 from decoder.lattices.links import weigh
 from decoder.scoring.error_counts import score
+from readers.dictionaries.phone_classes import grouped
 from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import write_slf
 from readers.results.lattice import Lattice
 from readers.results.timed_words import Word, write_tiers
 from recipes.cli.main import main
-from recipes.pictures import alignment, confusions, lattice, tuning
-from recipes.pictures.phone_classes import grouped
+from recipes.pictures import alignment, boundaries, confusions, lattice, tuning
 from tests.decoder.lattices.small_lattices import paths, random_lattice
 
 RATE = 16000
@@ -42,7 +43,7 @@ RECORD = {
 def figures(monkeypatch) -> list:
     """The figures that were drawn, instead of files."""
     drawn: list = []
-    for module in (alignment, confusions, lattice, tuning):
+    for module in (alignment, boundaries, confusions, lattice, tuning):
         monkeypatch.setattr(module, "save_figure", lambda figure, path, dpi=110: drawn.append(figure))
     return drawn
 
@@ -119,6 +120,21 @@ def test_phones_are_grouped_by_class():
     )
     assert grouped(["t", "HOUSE", "aa"]) == (["HOUSE", "aa", "t"], [])
     assert grouped([]) == ([], [])
+
+
+def test_errors_of_boundaries_are_drawn_over_time_and_by_class(figures, tmp_path):
+    reference = [Label(0, 1000000, "s"), Label(1000000, 2000000, "iy")]
+    moved = [Label(0, 1300000, "s"), Label(1300000, 2000000, "iy")]
+    comparison = compare_boundaries({"u": reference}, {"u": moved})
+    boundaries.draw_boundaries({"phones": comparison}, {"phones": boundary_figures(comparison)}, tmp_path / "b.png")
+    axes, panel, _ = figures[0].axes
+    errors, shares = axes.lines[0].get_data()
+    assert errors.tolist() == [0, 0, 30, 100]
+    assert shares.tolist() == pytest.approx([100 / 3, 200 / 3, 100, 100])
+    assert axes.get_legend().get_texts()[0].get_text() == "phones: F1 0.667, R-value 0.715"
+    names = [label.get_text() for label in panel.get_yticklabels()]
+    assert names == ["fricatives", "silence", "vowels"]
+    assert {text.get_position(): text.get_text() for text in panel.texts} == {(2, 0): "30", (0, 1): "0", (1, 2): "0"}
 
 
 def test_confusions_of_phones_have_their_classes_and_a_colour_bar(figures, tmp_path):

@@ -1,0 +1,11 @@
+from decoder.alignment.boundaries.figures import BoundaryFigures as BoundaryFigures
+from decoder.alignment.boundaries.figures import Detection as Detection
+from decoder.alignment.boundaries.figures import Deviations as Deviations
+from decoder.alignment.boundaries.figures import boundary_figures as boundary_figures
+from decoder.alignment.boundaries.files import read_tiers as read_tiers
+from decoder.alignment.boundaries.job import BoundaryResult as BoundaryResult
+from decoder.alignment.boundaries.job import score_boundaries as score_boundaries
+from decoder.alignment.boundaries.matching import BoundaryComparison as BoundaryComparison
+from decoder.alignment.boundaries.matching import BoundaryCounts as BoundaryCounts
+from decoder.alignment.boundaries.matching import compare_boundaries as compare_boundaries
+from decoder.alignment.boundaries.options import BoundaryOptions as BoundaryOptions
