@@ -111,7 +111,7 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         dictionary, g2p = bundle_dictionary(Bundle.open(model))
     cores = options.threads or available_cores()
     with using_cores(cores):
-        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case)
+        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case, options.tiers)
         if case not in ("keep", options.case):
             log(f"{options.corpus}: words are looked up in {case} case, of which the dictionary has more")
         corpus = with_channel(corpus, options.channel)

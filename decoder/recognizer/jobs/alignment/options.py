@@ -23,6 +23,10 @@ class _CorpusOptions(Options):
     corpus: Path = option(help="recordings with transcripts, or one recording", flag="CORPUS", metavar="CORPUS")
     train: bool = option(False, "train Gaussian models of phones on the corpus first")
     threads: int | None = option(None, "number of threads (default: one per core)", least=1, flag="-j --threads")
+    tiers: tuple[str, ...] = option(
+        (), "names of the tiers with utterances in TextGrids and .eaf files, separated by commas", separator=",",
+        metavar="NAMES",
+    )  # fmt: skip
     case: Literal["auto", "keep", "upper", "lower"] = option(
         "auto",
         "look up words in this case (auto, the default: as {dict} has the most words)",
