@@ -39,7 +39,7 @@ class SlotTimes:
                 latest = latest if value is None else max(latest, value)
                 self._before[name] = latest
             following: float | None = None
-            for name, value in reversed(values.items()):
+            for name, value in reversed(list(values.items())):
                 following = following if value is None else float(value)
                 self._after[name] = latest if following is None else following
 
