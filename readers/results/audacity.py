@@ -39,12 +39,11 @@ def read_labels(path: str | Path) -> list[Word]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith(FREQUENCIES):
             continue
-        start, _, rest = line.partition("\t")
-        end, _, text = rest.partition("\t")
-        times = [float(field) if is_number(field) else math.nan for field in (start.strip(), end.strip())]
-        if not 0 <= times[0] <= times[1] < MOST_SECONDS:
+        fields = line.split("\t", 2)
+        times = [float(field) if is_number(field) else math.nan for field in map(str.strip, fields[:2])]
+        if len(times) < 2 or not 0 <= times[0] <= times[1] < MOST_SECONDS:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected start, end and label, separated by tabs")
-        labels.append(Word(" ".join(text.split()), *times))
+        labels.append(Word(" ".join("".join(fields[2:]).split()), times[0], times[1]))
     return sorted(labels, key=lambda label: label.start)
 
 

@@ -144,11 +144,11 @@ class Editor:
             end = max([end, *(element.end for element in self.contents.elements.get(kind, []))])
             self.edits.append((end, end, "".join(texts)))
         pieces = []
-        place = 0
+        offset = 0
         for first, stop, text in sorted(self.edits, key=lambda edit: edit[0]):  # stable: in the order of insertion
-            pieces += [self.content[place:first], text.encode()]
-            place = stop
-        return b"".join([*pieces, self.content[place:]])
+            pieces += [self.content[offset:first], text.encode()]
+            offset = stop
+        return b"".join([*pieces, self.content[offset:]])
 
 
 def _tier_text(tier: Tier, kind: str, annotations: str) -> str:

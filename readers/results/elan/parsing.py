@@ -15,7 +15,8 @@ from readers.common.text import UTF16_MARKS
 from readers.errors import FormatError
 
 EXPECTED = "expected an annotation file of ELAN"
-MOST_BYTES = 1 << 26  # an hour of speech with words and phones has 20 million
+MOST_BYTES = 1 << 25  # an hour of speech with words and phones has 15 million
+MOST_ELEMENTS = 1 << 20  # as of 200,000 annotations; each takes a few hundred bytes of memory
 DEEPEST = 16  # elements within another; ELAN writes five
 ENCODINGS = ("utf-8", "utf-16", "us-ascii")
 _TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
@@ -23,7 +24,7 @@ _TAG = re.compile(rb"""<(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 WITH_TEXT = ("ANNOTATION_VALUE", "PROPERTY", "CV_ENTRY", "CVE_VALUE")
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """An element.
 
@@ -82,6 +83,7 @@ class _Parser:
         self.path = path
         self.content = content
         self.open: list[Element] = []
+        self.num_elements = 0
         self.pieces: list[str] = []
         self.parser = expat.ParserCreate("utf-8")  # whatever the declaration says, which _declared has checked
         self.parser.buffer_text = True
@@ -113,6 +115,9 @@ class _Parser:
             self._refuse(f"element {name[:40]!r}; {EXPECTED}, whose first element is ANNOTATION_DOCUMENT")
         if len(self.open) == DEEPEST:
             self._refuse(f"element {name[:40]!r} is inside of {DEEPEST} others; {EXPECTED}")
+        self.num_elements += 1
+        if self.num_elements > MOST_ELEMENTS:
+            self._refuse(f"more than {MOST_ELEMENTS} elements; {EXPECTED} with fewer")
         element = Element(name, attributes, self.parser.CurrentLineNumber, self.parser.CurrentByteIndex)
         if self.open:
             self.open[-1].members.append(element)
@@ -127,13 +132,14 @@ class _Parser:
 
     def _end(self, name: str) -> None:
         element = self.open.pop()
-        place = self.parser.CurrentByteIndex
+        end_tag = self.parser.CurrentByteIndex
         tag = _TAG.match(self.content, element.start)
         assert tag is not None  # expat has read it
         element.end = tag.end()
         if not tag[0].endswith(b"/>"):
-            element.text_start, element.text_end = tag.end(), place
-            element.end = self.content.index(b">", place) + 1
+            element.text_start = tag.end()
+            element.text_end = end_tag
+            element.end = self.content.index(b">", end_tag) + 1
         if name in WITH_TEXT:
             element.text = "".join(self.pieces)
             self.pieces = []

@@ -270,6 +270,14 @@ def test_sizes_are_bounded(tmp_path, monkeypatch):
         read_elan(tmp_path / "a.eaf")
 
 
+def test_numbers_of_elements_are_bounded(monkeypatch):
+    monkeypatch.setattr("readers.results.elan.parsing.MOST_ELEMENTS", 100)
+    with pytest.raises(
+        FormatError, match=r"a.eaf:\d+: more than 100 elements; expected an annotation file of ELAN with"
+    ):
+        ElanDocument.parse(REAL.replace("</TIME_ORDER>", "<x/>" * 100 + "</TIME_ORDER>").encode(), "a.eaf")
+
+
 @pytest.mark.parametrize("raw", [b"", b"\0", b"<", codecs.BOM_UTF16_LE + b"x", b"\xff", b"RIFF\x00\x00\x00\x00WAVE"])
 def test_other_files_are_refused(raw):
     with pytest.raises(FormatError, match="expected an annotation file of ELAN"):
