@@ -1,5 +1,8 @@
 """`argonaut align` and ELAN: transcripts in .eaf files, and results in them."""
 
+from itertools import pairwise
+
+import argonaut
 from readers.results import Interval, Tier, read_elan
 from readers.results.elan import ElanDocument
 from tests.recipes.align.conftest import RUN
@@ -44,3 +47,25 @@ def test_a_broken_elan_file_is_one_line(phonetician):
     done = phonetician.run("align", *RUN)
     assert done.status == 1
     assert "one.eaf:1: a document type declaration; expected none" in (phonetician.root / "aligned/report").read_text()
+
+
+def test_tiers_are_chosen_when_a_corpus_is_imported(phonetician):
+    assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
+    fault = phonetician.run("align", "lists", *RUN[1:], "--tiers", "orth").fault
+    assert fault == "lists: an imported corpus; expected --tiers with `argonaut import`, not here"
+
+
+def test_an_alignment_has_the_states_of_its_phones(phonetician):
+    options = argonaut.AlignOptions(
+        corpus="corpus/anna/one.wav", dict="dict", model="tones.argo", out="aligned", threads=1
+    )
+    result = argonaut.align(options)
+    (recording,) = result.recordings
+    states, phones = recording.labels("states"), recording.labels("phones")
+    assert (states[0].start, states[-1].end) == (phones[0].start, phones[-1].end)
+    assert {state.confidence for state in states} == {phone.confidence for phone in phones}
+    assert all(a.end <= b.start for a, b in pairwise(states))
+    recording.save("one.mlf", ["words", "phones", "states"])
+    assert argonaut.Alignment.read("one.mlf").labels("states")[0].text == states[0].text
+    again = argonaut.align(options)
+    assert (again.num_unchanged, again.recordings) == (1, result.recordings)

@@ -10,7 +10,7 @@ from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import read_corpus
 from readers.corpora.importing import guess_kind, import_corpus, is_imported
 from readers.dictionaries.case import AUTO, CASES, InCase, best_case
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, ConfigError
 
 
 def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collection[str] = ()) -> tuple[Corpus, str]:
@@ -20,6 +20,8 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collecti
     Raises ArgonautError and OSError as it does.
     """
     imported = is_imported(source)
+    if imported and tiers:
+        raise ConfigError(f"{source}: an imported corpus; expected --tiers with `argonaut import`, not here")
     if imported:
         corpus = read_corpus(source)
     else:
