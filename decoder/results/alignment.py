@@ -6,6 +6,7 @@ others beside the first label that belongs to them.
 """
 
 import csv
+import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from readers.common.files import atomic_write, write_lines
+from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
@@ -25,6 +27,7 @@ from readers.results.timed_words import Word, ctm_lines, read_ctm, write_tiers
 Level = Literal["words", "phones", "states"]
 LEVELS: tuple[Level, ...] = ("words", "phones", "states")
 COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
+_REPLACED = re.compile(r"\W")
 SUFFIXES = (".TextGrid", EAF, ".ctm", ".mlf", ".csv", ".txt")
 
 
@@ -342,24 +345,30 @@ def with_alignment(
     labels is within one of the annotations there.  A name that the document has gets a number: `words (2)`.
     """
     added: list[Tier] = []
-    tiers = tiers_of(alignment, doubtful, levels)
     used = {tier.name for tier in document.tiers}
+    speakers = {utterance.speaker for utterance in alignment.utterances}
     above: dict[str, Tier] = {}  # the last tier of each voice
-    for full_name, labels in tiers.items():
+    for full_name, labels in tiers_of(alignment, doubtful, levels).items():
         voice, _, kind = full_name.rpartition(" - ")
-        intervals = tuple(Interval(label.start, label.end, label.text) for label in labels if label.text)
-        speakers = {utterance.speaker for utterance in alignment.utterances}
-        speaker = voice if voice in speakers else next(iter(speakers)) if len(speakers) == 1 else ""
-        transcripts = [tier for tier in document.tiers if not tier.parent and speaker in (tier.speaker, tier.name)]
+        speaker = voice if voice in speakers or len(speakers) > 1 else next(iter(speakers), "")
+        transcripts = [tier for tier in document.tiers if not tier.parent and _is_of(tier, speaker)]
         candidates = [above[voice]] if voice in above and kind in levels else transcripts
+        intervals = tuple(Interval(label.start, label.end, label.text) for label in labels if label.text)
         parent = next((tier.name for tier in candidates if _includes(tier.intervals, intervals)), "")
         numbered = (f"{full_name} ({number})" for number in count(2))
         name = next(name for name in chain([full_name], numbered) if name not in used)
         used.add(name)
-        added.append(Tier(name, False, intervals, parent, speaker, kind))
+        participant = next((tier.speaker for tier in transcripts if tier.speaker), speaker)
+        added.append(Tier(name, False, intervals, parent, participant, kind))
         if kind in levels:
             above[voice] = added[-1]
     return document.with_tiers(added)
+
+
+def _is_of(tier: Tier, speaker: str) -> bool:
+    """Whether a tier is that of a speaker, in whose name `import` has replaced some characters."""
+    names = (_REPLACED.sub("_", canonical(name).strip()) for name in (tier.speaker, tier.name))
+    return bool(speaker) and _REPLACED.sub("_", speaker) in names
 
 
 def _includes(intervals: Sequence[Interval], parts: Sequence[Interval]) -> bool:

@@ -89,6 +89,22 @@ def test_words_depend_on_the_tier_of_utterances_that_includes_them(end, parent):
     ]
 
 
+def test_speakers_are_known_by_their_names_in_the_document():
+    transcript = Tier("ref@A", False, (Interval(0.0, 2.0, "1"),), speaker="Anna B.")
+    alignment = Alignment("one", "", 2.0, (ANNA._replace(speaker="Anna_B_"), OTTO))
+    tiers = with_alignment(ElanDocument.empty("a.eaf").with_tiers([transcript]), alignment).tiers
+    assert [(tier.name, tier.parent, tier.speaker) for tier in tiers[1:4]] == [
+        ("Anna_B_ - words", "ref@A", "Anna B."),
+        ("Anna_B_ - phones", "Anna_B_ - words", "Anna B."),
+        ("otto - words", "", "otto"),
+    ]
+    unknown = with_alignment(ElanDocument.empty("a.eaf").with_tiers([transcript._replace(speaker="")]), ONE).tiers
+    assert [(tier.name, tier.parent, tier.speaker) for tier in unknown[1:]] == [
+        ("words", "", ""),
+        ("phones", "words", ""),
+    ]
+
+
 def test_label_files_have_levels_beside_each_other(tmp_path):
     levels = ("words", "phones", "states")
     ONE.save(tmp_path / "a.mlf", levels)
