@@ -52,7 +52,7 @@ def test_a_broken_elan_file_is_one_line(phonetician):
 def test_tiers_are_chosen_when_a_corpus_is_imported(phonetician):
     assert phonetician.run("import", "folder", "corpus", "--out", "lists").status == 0
     fault = phonetician.run("align", "lists", *RUN[1:], "--tiers", "orth").fault
-    assert fault == "lists: an imported corpus; expected --tiers with `argonaut import`, not here"
+    assert fault == "lists: a corpus that was imported; expected no tiers, which `argonaut import` takes"
 
 
 def test_an_alignment_has_the_states_of_its_phones(phonetician):

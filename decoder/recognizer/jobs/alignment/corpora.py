@@ -21,7 +21,7 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collecti
     """
     imported = is_imported(source)
     if imported and tiers:
-        raise ConfigError(f"{source}: an imported corpus; expected --tiers with `argonaut import`, not here")
+        raise ConfigError(f"{source}: a corpus that was imported; expected no tiers, which `argonaut import` takes")
     if imported:
         corpus = read_corpus(source)
     else:
