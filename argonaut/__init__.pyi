@@ -113,7 +113,6 @@ from decoder.recognizer.jobs import calibrate as calibrate
 from decoder.recognizer.jobs import models as models
 from decoder.recognizer.jobs import transcribe as transcribe
 from decoder.recognizer.jobs import transcribe_live as transcribe_live
-from decoder.recognizer.jobs.alignment import AlignedRecording as AlignedRecording
 from decoder.recognizer.jobs.alignment import AlignOptions as AlignOptions
 from decoder.recognizer.jobs.alignment import AlignResult as AlignResult
 from decoder.recognizer.jobs.alignment import align as align
@@ -140,8 +139,11 @@ from decoder.recognizer.jobs.pronunciation import TrainPronunciationOptions as T
 from decoder.recognizer.jobs.pronunciation import TrainPronunciationResult as TrainPronunciationResult
 from decoder.recognizer.jobs.pronunciation import pronounce as pronounce
 from decoder.recognizer.jobs.pronunciation import train_pronunciation as train_pronunciation
+from decoder.results import AlignedUtterance as AlignedUtterance
+from decoder.results import Alignment as Alignment
 from decoder.results import Recognition as Recognition
 from decoder.results import RecognitionEvent as RecognitionEvent
+from decoder.results import read_alignments as read_alignments
 from decoder.scoring import ComparedFiles as ComparedFiles
 from decoder.scoring import ScoreOptions as ScoreOptions
 from decoder.scoring import ScoreResult as ScoreResult

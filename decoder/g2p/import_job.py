@@ -58,6 +58,10 @@ class ImportOptions(Options):
     punctuation: Literal["strip", "keep"] | None = option(
         None, "strip or keep punctuation marks at both ends of words (keep for kaldi, lhotse and htk, else strip)"
     )
+    tiers: tuple[str, ...] = option(
+        (), "of a folder: names of the tiers with utterances in TextGrids and .eaf files, separated by commas",
+        separator=",", metavar="NAMES",
+    )  # fmt: skip
     dictionary: ImportDictionary = group(ImportDictionary)
     speaker_characters: int = option(
         0, "of a folder or an SCP: the first N characters of a file name are the speaker, not the name of the folder",
@@ -119,7 +123,7 @@ def import_recordings(
     phones = _fewest_phones(entries)
     corpus = import_corpus(
         options.kind, options.source, case=options.case, punctuation=options.punctuation, known=phones,
-        speaker_characters=options.speaker_characters, words=options.words, store=out / "audio",
+        speaker_characters=options.speaker_characters, tiers=options.tiers, words=options.words, store=out / "audio",
         progress=staged(progress, "import"),
     )  # fmt: skip
     guesses = _guess(corpus, entries, dictionary.g2p, out / GUESSED) if dictionary.g2p else None

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment
+from decoder.alignment.aligner import Alignment as StateAlignment
 from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
+from decoder.results.alignment import AlignedUtterance, Alignment
 from decoder.results.live_recognition import alternatives
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
@@ -44,8 +45,8 @@ class Transcript:
         best unfinished path, or none; or speech is in no word.  "" if they are not.
     seconds : float
         Duration of the audio.
-    phones : tuple of Word
-        Of an alignment: the phones; empty after recognition.
+    phones, states : tuple of Word
+        Of an alignment: the phones and the states, which have the confidences of their phones; empty after recognition.
     make_lattice : callable or None
         Returns the lattice; None if there is none.
     calibrate : callable or None
@@ -71,6 +72,7 @@ class Transcript:
     accepted: bool | None = None
     parse_slots: SlotParse | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
+    states: tuple[Word, ...] = ()
 
     def __str__(self) -> str:
         marks = ("" if word.confidence is None else f" [{word.confidence:.2f}]" for word in self.words)
@@ -165,6 +167,33 @@ class Transcript:
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})
 
+    def alignment(self, name: str, audio: str | Path = "") -> Alignment:
+        """Return the words, phones and states as the alignment of a recording.
+
+        Parameters
+        ----------
+        name : str
+            Of the recording.
+        audio : path
+            The recording, for programs that open it with the alignment.
+
+        Returns
+        -------
+        Alignment
+            Without inserted silence.
+
+        Examples
+        --------
+        >>> aligned = ForcedAligner.load("digits.argo").align("speech.wav", "AB C")
+        >>> [row["label"] for row in aligned.alignment("speech").rows(["words"])]
+        ['AB', 'C']
+        """
+        phones, states = (
+            tuple(label for label in labels if label.confidence is not None) for labels in (self.phones, self.states)
+        )
+        utterance = AlignedUtterance(name, "", None, 0.0, self.seconds, self.words, phones, states=states)
+        return Alignment(name, str(audio), self.seconds, (utterance,))
+
     def save(self, path: str | Path, name: str | None = None) -> None:
         """Write the transcript to a file, in the format that its suffix selects.
 
@@ -233,19 +262,24 @@ def transcript_of(
     return Transcript(tuple(words), reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 
 
-def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodness: np.ndarray) -> Transcript:
-    """Return the words and phones of an alignment.
+def aligned_transcript(alignment: StateAlignment, period: int, seconds: float, goodness: np.ndarray) -> Transcript:
+    """Return the words, phones and states of an alignment.
 
     goodness (n,): of each phone, see `PhoneGoodness`; the other arguments are as for `transcript_of`.
     """
     of_word: dict[int, list[float]] = {}
     phones = []
+    states = []
     for (unit, span), good in zip(alignment.phones, goodness.tolist(), strict=True):
         phone = _word(phone_of(unit.model), span.start * period, span.end * period)
         if unit.word >= 0:
             of_word.setdefault(unit.word, []).append(good)
             phone = phone._replace(confidence=math.exp(good))
         phones.append(phone)
+        for visit in range(span.first, span.last):
+            state = alignment.graph.state[alignment.position[visit]]
+            times = int(alignment.start[visit]) * period, int(alignment.end[visit]) * period
+            states.append(_word(state, *times)._replace(confidence=phone.confidence))
     words = [
         _word(unit.output, span.start * period, span.end * period)._replace(
             confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word]))
@@ -253,7 +287,7 @@ def aligned_transcript(alignment: Alignment, period: int, seconds: float, goodne
         for unit, span in alignment.words
         if unit.output
     ]
-    return Transcript(tuple(words), "", seconds, tuple(phones))
+    return Transcript(tuple(words), "", seconds, tuple(phones), states=tuple(states))
 
 
 def _word(text: str, start: int, end: int) -> Word:

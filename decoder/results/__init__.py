@@ -1,6 +1,6 @@
-"""Results of the search: labels of MLF files, HTK lattices, and recognition of audio as it arrives.
+"""Results of the search: labels of MLF files, HTK lattices, aligned recordings, and recognition of audio as it arrives.
 
-Open outputs.py first, then live_recognition.py.
+Open outputs.py first, then alignment.py, which has the forms of other programs, and live_recognition.py.
 """
 
 from readers.common.lazy import face

@@ -1,25 +1,27 @@
 """Folders of recordings with transcripts beside them, in the layout of the Montreal Forced Aligner.
 
-SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt or NAME.TextGrid, in this order of preference; the source
-may also be one such recording.  In a TextGrid, each tier is a speaker and each interval with text an utterance, with
-these exceptions: a tier with a general name, such as `utterances`, is of the speaker whom the folder names; a tier
-`words`, or `SPEAKER - words`, of an aligner is one utterance, unless the speaker has a tier of utterances; tiers of
-points and those called `phones` or `notes` are ignored.
+SPEAKER/NAME.wav has its words in SPEAKER/NAME.lab, NAME.txt, NAME.TextGrid or NAME.eaf, in this order of preference;
+the source may also be one such recording.  In a TextGrid, each tier is a speaker and each interval with text an
+utterance, with these exceptions: a tier with a general name, such as `utterances`, is of the speaker whom the folder
+names; a tier `words`, or `SPEAKER - words`, of an aligner is one utterance, unless the speaker has a tier of
+utterances; tiers of points and those called `phones` or `notes` are ignored.  The same holds for ELAN's .eaf, where a
+participant is the speaker of a tier, and dependent tiers are ignored, too.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from readers.common.audio_format import AUDIO_SUFFIXES, UNREADABLE_SUFFIXES
+from readers.common.faults import listed
 from readers.common.report import RunReport
 from readers.common.text import read_text
 from readers.corpora.corpus_builder import Draft, part_name, plain_names, reason
 from readers.errors import ArgonautError, FormatError
-from readers.results.textgrid import Tier, read_textgrid
+from readers.results.tier_files import EAF, TEXTGRID, read_tiers
+from readers.results.tiers import Interval, Tier
 
-TEXTGRID = ".textgrid"
-TEXTS = (".lab", ".txt", TEXTGRID)  # in order of preference
+TEXTS = (".lab", ".txt", TEXTGRID, EAF)  # in order of preference
 # Names of .txt files that need no recording; `report` is of an import into a folder of the corpus.
 NO_TRANSCRIPTS = ("readme", "license", "licence", "copying", "notes", "changelog", "report")
 IGNORED_TIERS = ("phones", "phone", "notes", "comments", "segments")
@@ -31,10 +33,13 @@ GENERAL_TIERS = (
 LONGEST_TEXT = 1 << 22  # bytes of the transcript of one recording; an hour of speech has 60,000
 
 
-def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) -> Iterator[Draft]:
+def folder_drafts(
+    source: Path, report: RunReport, speaker_characters: int = 0, chosen: Collection[str] = ()
+) -> Iterator[Draft]:
     """Yield the utterances of a folder, or of one recording.  Recordings that cannot be used are listed in the report.
 
-    Raises OSError if the source is missing, and FormatError for a file that is no recording.
+    chosen: names of the tiers with utterances in TextGrids and ELAN files; none for those that the names tell.  Raises
+    OSError if the source is missing, and FormatError for a file that is no recording.
     """
     source = Path(os.path.abspath(source))  # noqa: PTH100  (links stay links)
     unreadable: list[Path] = []
@@ -59,8 +64,11 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
         speaker = path.stem[:speaker_characters] if speaker_characters else path.parent.name or "speaker"
         transcript = texts.get(stem)
         try:
-            if transcript is not None and transcript.suffix.lower() == TEXTGRID:
-                drafts = _textgrid_drafts(transcript, path, name, speaker, bool(speaker_characters))
+            if transcript is not None and transcript.suffix.lower() in (TEXTGRID, EAF):
+                tiers = read_tiers(transcript)
+                if chosen:
+                    tiers = _chosen(tiers, chosen, transcript)
+                drafts = _tier_drafts(tiers, transcript, path, name, speaker, bool(speaker_characters))
                 if not drafts:
                     report.skip(name, f"{transcript}: no interval with text; expected at least one")
                 yield from drafts
@@ -78,12 +86,23 @@ def folder_drafts(source: Path, report: RunReport, speaker_characters: int = 0) 
             report.skip(stem.name, f"{transcript}: a transcript without a recording; expected one beside it")
 
 
-def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain: bool) -> list[Draft]:
-    """Return the utterances of a TextGrid.
+def _chosen(tiers: Sequence[Tier], names: Collection[str], path: Path) -> tuple[Tier, ...]:
+    """Return the tiers with these names, as independent ones.  Raises FormatError if there are none."""
+    chosen = tuple(tier._replace(parent="") for tier in tiers if tier.name in names)
+    if not chosen:
+        own_names = listed([tier.name for tier in tiers])
+        raise FormatError(f"{path}: no tier {' or '.join(names)}; expected one of its tiers {own_names}")
+    return chosen
+
+
+def _tier_drafts(
+    all_tiers: Sequence[Tier], path: Path, audio: Path, name: str, folder: str, is_certain: bool
+) -> list[Draft]:
+    """Return the utterances of the tiers of a file.
 
     folder: the speaker of tiers without one, and of all tiers if that is certain.
     """
-    tiers = [(tier, *_role(tier)) for tier in read_textgrid(path)]
+    tiers = [(tier, *_role(tier)) for tier in all_tiers]
     tiers = [(tier, role, "" if is_certain else speaker) for tier, role, speaker in tiers if role]
     divided = {speaker for _, role, speaker in tiers if role == "utterances"}
     tiers = [(tier, role, speaker) for tier, role, speaker in tiers if role == "utterances" or speaker not in divided]
@@ -95,7 +114,7 @@ def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain
         speaker = speaker or folder
         # With two channels, the speakers of the first half of the tiers are in the first one, as in MFA.
         side = None if len(speakers) == 1 else int(2 * speakers.index(speaker) >= len(speakers))
-        spoken = [interval for interval in tier.intervals if interval.text.strip()]
+        spoken = _undivided(interval for interval in tier.intervals if interval.text.strip())
         if role == "words" and spoken:
             text = " ".join(interval.text for interval in spoken)
             first, last = (0.0, None) if len(speakers) == 1 else (spoken[0].start, spoken[-1].end)
@@ -128,13 +147,28 @@ def _textgrid_drafts(path: Path, audio: Path, name: str, folder: str, is_certain
 def _role(tier: Tier) -> tuple[str, str]:
     """Return what a tier contains, "words", "utterances" or "" for neither, and its speaker, "" if it names none."""
     speaker, _, kind = tier.name.rpartition(" - ")
-    if tier.has_points or kind.lower() in IGNORED_TIERS:
+    speaker = tier.speaker or speaker
+    if tier.has_points or tier.parent or kind.lower() in IGNORED_TIERS:
         return "", ""
-    if kind.lower() in WORD_TIERS:
+    if kind.lower() in WORD_TIERS and not any(interval.divides for interval in tier.intervals):
         return "words", speaker
-    if kind.lower() in GENERAL_TIERS:
+    if kind.lower() in (*GENERAL_TIERS, *WORD_TIERS):
         return "utterances", speaker
-    return "utterances", tier.name
+    return "utterances", tier.speaker or tier.name
+
+
+def _undivided(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return intervals, with those joined that are equal parts of one: when each was said is not known."""
+    joined: list[Interval] = []
+    for interval in intervals:
+        if joined and interval.divides and interval.divides == joined[-1].divides:
+            joined[-1] = joined[-1]._replace(text=f"{joined[-1].text} {interval.text}")
+        elif interval.divides:
+            start, end = interval.divides
+            joined.append(interval._replace(start=start, end=end))
+        else:
+            joined.append(interval)
+    return joined
 
 
 def _transcript_of(recording: Path) -> dict[Path, Path]:
@@ -146,7 +180,7 @@ def _transcript_of(recording: Path) -> dict[Path, Path]:
     beside = {path.suffix.lower(): path for path in sorted(recording.parent.iterdir()) if path.with_suffix("") == stem}
     transcript = next((beside[extension] for extension in TEXTS if extension in beside), None)
     if transcript is None:
-        raise FormatError(f"{recording}: no transcript; expected {stem.name}.txt, .lab or .TextGrid beside it")
+        raise FormatError(f"{recording}: no transcript; expected {stem.name}.txt, .lab, .TextGrid or .eaf beside it")
     return {stem: transcript}
 
 

@@ -18,8 +18,8 @@ from readers.errors import ConfigError, FormatError
 
 CorpusKind = Literal["folder", "kaldi", "lhotse", "htk", "table"]
 KINDS: dict[CorpusKind, str] = {
-    "folder": "recordings with .lab, .txt or .TextGrid files of the same name beside them, in folders that name the "
-    "speakers, or one such recording",
+    "folder": "recordings with .lab, .txt, .TextGrid or .eaf files of the same name beside them, in folders that name "
+    "the speakers, or one such recording",
     "kaldi": "a Kaldi data directory: wav.scp, segments, text, utt2spk",
     "lhotse": "manifests of lhotse: recordings.jsonl.gz and supervisions.jsonl.gz, or the path of the second",
     "htk": "an SCP of audio files, with their words in an MLF",
@@ -42,6 +42,7 @@ def import_corpus(
     punctuation: str | None = None,
     known: Collection[str] = (),
     speaker_characters: int = 0,
+    tiers: Collection[str] = (),
     words: str | Path | None = None,
     store: str | Path | None = None,
     progress: Callable[..., None] | None = None,
@@ -64,6 +65,9 @@ def import_corpus(
     speaker_characters : int
         Of a folder or an SCP: number of characters at the beginning of a file name that are the speaker; 0 for the name
         of its folder.
+    tiers : collection of str
+        Of a folder: names of the tiers of TextGrids and ELAN files that have the utterances; none for those that their
+        names tell.
     words : path, optional
         Of an SCP: MLF of the transcripts, or an alignment with words.
     store : path, optional
@@ -94,13 +98,15 @@ def import_corpus(
             f"speaker characters {speaker_characters} of a corpus of kind {kind}, which names its speakers; expected "
             "kind folder or htk"
         )
+    if tiers and kind != "folder":
+        raise ConfigError(f"tiers {', '.join(tiers)} of a corpus of kind {kind}; expected kind folder")
     if words is not None and kind != "htk":
         raise ConfigError(f"{words}: words of a corpus of kind {kind}; expected kind htk, an SCP")
     forms = WordForms(case, punctuation or PUNCTUATION[kind], known)
     report = RunReport("utterances")
     source = Path(source)
     if kind == "folder":
-        drafts = folder_drafts(source, report, speaker_characters)
+        drafts = folder_drafts(source, report, speaker_characters, tiers)
     elif kind == "kaldi":
         drafts = kaldi_drafts(source, report, None if store is None else Path(store))
     elif kind == "lhotse":

@@ -1,6 +1,7 @@
-"""Output of recognisers: n-best lists, transcripts (trn), words with times (CTM, JSON, TextGrid, subtitles).
+"""Output of recognisers: n-best lists, transcripts (trn), words with times (CTM, JSON, TextGrid, ELAN, subtitles).
 
-indexed_archive.py keeps named records of arrays, such as lattices.  Open timed_words.py first.
+tier_files.py reads tiers of annotations, of Praat (textgrid.py) and of ELAN (elan/).  indexed_archive.py keeps named
+records of arrays, such as lattices.  Open timed_words.py first.
 """
 
 from readers.common.lazy import face

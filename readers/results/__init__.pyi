@@ -1,3 +1,5 @@
+from readers.results.elan import ElanDocument as ElanDocument
+from readers.results.elan import read_elan as read_elan
 from readers.results.indexed_archive import ArchiveRecord as ArchiveRecord
 from readers.results.indexed_archive import ArchiveWriter as ArchiveWriter
 from readers.results.indexed_archive import IndexedArchive as IndexedArchive
@@ -6,9 +8,10 @@ from readers.results.lattice import Segments as Segments
 from readers.results.nbest import Hypothesis as Hypothesis
 from readers.results.nbest import read_nbest as read_nbest
 from readers.results.nbest import write_nbest as write_nbest
-from readers.results.textgrid import Interval as Interval
-from readers.results.textgrid import Tier as Tier
 from readers.results.textgrid import read_textgrid as read_textgrid
+from readers.results.tier_files import read_tiers as read_tiers
+from readers.results.tiers import Interval as Interval
+from readers.results.tiers import Tier as Tier
 from readers.results.timed_words import Word as Word
 from readers.results.timed_words import read_ctm as read_ctm
 from readers.results.timed_words import write_words as write_words

@@ -9,52 +9,17 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from readers.common.report import Figures
 from readers.common.text import canonical, decode_text, is_number
 from readers.errors import FormatError
+from readers.results.tiers import Interval, Tier
 
 MOST_BYTES = 1 << 25  # an hour of speech with words and phones has two million
 INTERVALS, POINTS = "IntervalTier", "TextTier"
 OVERLAP = 1e-3  # seconds by which intervals may overlap through rounding
 _TOKEN = re.compile(r'"(?:[^"]++|"")*+"|"|![^\n]*|[^\s"]+')  # possessive: time proportional to the length
 _EXPECTED = "expected a TextGrid that Praat has saved as a text file"
-
-
-class Interval(NamedTuple):
-    """An interval of a tier, or a point of a tier of points, where start and end are equal.
-
-    Attributes
-    ----------
-    start, end : float
-        Seconds.
-    text : str
-    line : int
-        Line of the file, counted from 1.
-    """
-
-    start: float
-    end: float
-    text: str
-    line: int
-
-
-class Tier(NamedTuple):
-    """A tier.
-
-    Attributes
-    ----------
-    name : str
-    has_points : bool
-        Whether it contains points instead of intervals.
-    intervals : tuple of Interval
-        In the order of time, including those without text.
-    """
-
-    name: str
-    has_points: bool
-    intervals: tuple[Interval, ...]
 
 
 def read_textgrid(path: str | Path) -> tuple[Tier, ...]:

@@ -20,7 +20,7 @@ With --g2p MODEL as well, their pronunciations are guessed and written, the most
 review: argonaut g2p trains such models.  Another import keeps the pronunciations of words in this file.
 
 kinds of corpora:
-  folder  recordings with .lab, .txt or .TextGrid files beside them; the folder of a recording names its speaker
+  folder  recordings with .lab, .txt, .TextGrid or .eaf (ELAN) files beside them, in folders that name the speakers
   kaldi   a Kaldi data directory: wav.scp, segments, text, utt2spk
   htk     an SCP of audio files, with --words MLF: their words, or an alignment that has them
   lhotse  a directory with manifests of recordings and supervisions (.jsonl, .jsonl.gz), or that of supervisions

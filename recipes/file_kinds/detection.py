@@ -24,6 +24,7 @@ INDEXED = re.compile(rb'ARGOREC\n.{12}\{"kind":"([\w -]+)"', re.DOTALL)
 # The first bytes of binary files.  ONNX's ModelProto begins with ir_version (field 1, a small number) and the tag of
 # one of the fields 2 to 8.
 FIRST_BYTES = {
+    "ELAN annotation file": rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?>[\s\S]*?-->)\s*)*+<ANNOTATION_DOCUMENT\b",
     "TextGrid of Praat": codecs.BOM_UTF16_LE + b"|" + codecs.BOM_UTF16_BE,  # Praat writes UTF-16
     "compiled decoding graph": rb"ARGONDG\n",
     "pronunciation model": rb"ARGONG2P",
@@ -46,6 +47,7 @@ FIRST_BYTES = {
 # The function that sums up a file of a kind; kinds that are missing have no figures.
 SUMMARIES = {
     "ARPA language model": "readers.language.arpa:summary",
+    "ELAN annotation file": "readers.results.elan.document:summary",
     "HCopy configuration": "readers.config.hcopy:summary",
     "HMM list": "readers.htk.hmm_list:summary",
     "HMM state transitions": "readers.tables.hmm_tables:transitions_summary",

@@ -47,7 +47,7 @@ class AlignmentPictureOptions(PictureOptions):
 
     source: Path = option(help="audio file", flag="source")
     mlf: Path | None = option(None, "alignment, one or several levels")
-    textgrid: Path | None = option(None, "alignment of the whole recording, of any tiers")
+    textgrid: Path | None = option(None, "TextGrid or ELAN file (.eaf) of the whole recording, with any tiers")
     utterance: str | None = option(None, "entry of the MLF (default: name of the audio file)", metavar="NAME")
     channel: int | None = option(None, "channel of the audio file, from 0", least=0)
     states: bool = option(False, "draw the states as well")
@@ -129,11 +129,11 @@ def plot(options: PictureOptions) -> Path:
 
 
 def _tiers_of_textgrid(path: Path) -> Intervals:
-    """Return the intervals of each tier of a TextGrid.  Raises FormatError if there are none."""
-    from readers.results.textgrid import read_textgrid
+    """Return the intervals of each tier of a TextGrid or an ELAN file.  Raises FormatError if there are none."""
+    from readers.results.tier_files import read_tiers
 
     tiers: Intervals = {}
-    for tier in read_textgrid(path):
+    for tier in read_tiers(path):
         if not tier.has_points:
             intervals = ((interval.start, interval.end, interval.text) for interval in tier.intervals)
             tiers.setdefault(tier.name, []).extend(intervals)

@@ -9,9 +9,12 @@ import numpy as np
 from readers.audio.audio_file import write_wav
 from readers.corpora import examine, import_corpus, read_corpus, write_corpus
 from readers.errors import ArgonautError
+from readers.results.elan import ElanDocument
 from readers.results.textgrid import read_textgrid
+from readers.results.tiers import Interval, Tier
 from tests.fuzz.format import Format, text
 
+ELAN = Path(__file__).parents[2] / "readers/results/real.eaf"
 RATE, SAMPLES = 8000, 4000
 KALDI = {
     "wav.scp": "a a.wav\nb b.wav\n",
@@ -154,8 +157,15 @@ def textgrid(rng: random.Random, directory: Path) -> bytes:
     return rng.choice((SHORT, LONG)).encode(rng.choice(("utf-8", "utf-8-sig", "utf-16")))
 
 
+def use_elan(path: Path) -> None:
+    document = ElanDocument.parse(path.read_bytes(), path)
+    document.with_tiers([Tier("new", False, (Interval(0.25, 0.5, "x"),))])
+    importing("folder", "a.eaf", {"b.txt": "three\n"})(path)
+
+
 FORMATS = (
     Format("textgrid", textgrid, use_textgrid),
+    Format("elan", text(ELAN.read_text(encoding="utf-8")), use_elan),
     *(Format(f"kaldi directory {name}", text(one), importing("kaldi", name, KALDI)) for name, one in KALDI.items()),
     *(Format(f"lhotse {name}", text(one), importing("lhotse", name, LHOTSE)) for name, one in LHOTSE.items()),
     *(Format(f"table {name}", text(one), importing("table", name, {}, name)) for name, one in TABLES.items()),

@@ -1,6 +1,8 @@
 """Folders of recordings with transcripts."""
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -245,6 +247,39 @@ def test_broken_textgrids(tiers, message, tmp_path):
     ((name, _, reason),) = corpus.report.lost
     assert name == "a"
     assert message in reason
+
+
+REAL = Path(__file__).parents[1] / "results/real.eaf"
+
+
+@pytest.mark.parametrize(
+    ("tiers", "expected"),
+    [
+        ((), [("Kate", "that's the oranje single", 1.0, 4.0)]),
+        (("words",), [("s", "that's the", 1.0, 4.0)]),  # parts without times of their own
+        (("K-Parts", "gesture"), [("K-Parts", "one two three", 1.0, 4.0), ("gesture", "<points>", 1.0, 4.0)]),
+    ],
+)
+def test_elan_files(tiers, expected, tmp_path):
+    tone(tmp_path / "c/s/a.wav", 48000)
+    shutil.copy(REAL, tmp_path / "c/s/a.eaf")
+    for source in (tmp_path / "c", tmp_path / "c/s/a.wav"):
+        corpus = import_corpus("folder", source, tiers=tiers)
+        utterances = [(one.speaker, " ".join(one.words), one.start, one.end) for one in corpus.utterances]
+        assert utterances == expected
+        assert corpus.report.exit_status == 0
+
+
+def test_broken_elan_files_and_missing_tiers(tmp_path):
+    tone(tmp_path / "s/a.wav", 48000)
+    shutil.copy(REAL, tmp_path / "s/a.eaf")
+    ((_, _, reason),) = import_corpus("folder", tmp_path, tiers=["orth", "text"]).report.lost
+    assert "a.eaf: no tier orth or text; expected one of its tiers K-Spch, K-Parts, gloss, words, gesture" in reason
+    (tmp_path / "s/a.eaf").write_text("<x/>")
+    ((_, _, reason),) = import_corpus("folder", tmp_path).report.lost
+    assert "a.eaf:1: element 'x'; expected an annotation file of ELAN" in reason
+    with pytest.raises(ConfigError, match="tiers orth of a corpus of kind kaldi; expected kind folder"):
+        import_corpus("kaldi", tmp_path, tiers=["orth"])
 
 
 def test_lab_is_preferred_to_textgrid(folder):

@@ -90,7 +90,7 @@ def test_both_forms_in_all_encodings(tmp_path, encoding, newline):
 
 def test_a_textgrid_of_this_project(tmp_path):
     write_textgrid(tmp_path / "a.TextGrid", [Word("a", 0.5, 1.0), Word("“b”", 1.0, 1.25)], duration=2.0)
-    ((name, has_points, intervals),) = read_textgrid(tmp_path / "a.TextGrid")
+    ((name, has_points, intervals, *_),) = read_textgrid(tmp_path / "a.TextGrid")
     assert (name, has_points) == ("words", False)
     assert [one[:3] for one in intervals] == [(0, 0.5, ""), (0.5, 1, "a"), (1, 1.25, "“b”"), (1.25, 2, "")]
 

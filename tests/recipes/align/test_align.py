@@ -254,7 +254,7 @@ def test_a_single_recording_is_aligned(phonetician):
     assert "corpus/otto: results would lie beside " in beside.fault
     (phonetician.root / "corpus/otto/three.txt").unlink()
     fault = phonetician.run("align", "corpus/otto/three.wav", *RUN[1:3], "other").fault
-    assert fault.endswith("corpus/otto/three.wav: no transcript; expected three.txt, .lab or .TextGrid beside it")
+    assert fault.endswith("corpus/otto/three.wav: no transcript; expected three.txt, .lab, .TextGrid or .eaf beside it")
 
 
 def test_parts_of_mp3_are_aligned(phonetician):
@@ -336,7 +336,10 @@ def test_damaged_results_of_an_earlier_run_are_made_again(phonetician, damage):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*RUN, "--format", "textgrid,praat"), "--format is 'praat'; expected textgrid or json or ctm or csv or mlf"),
+        (
+            (*RUN, "--format", "textgrid,praat"),
+            "--format is 'praat'; expected textgrid or eaf or json or",
+        ),
         ((*RUN, "--format", ","), "--format is empty; expected"),
         ((*RUN, "--doubtful", "2"), "--doubtful is 2; expected 0 to 1"),
         ((*RUN, "--long", "-1"), "--long is -1; expected at least 0 seconds"),

@@ -40,7 +40,7 @@ def test_a_corpus_is_aligned_without_output(phonetician, capsys):
         ({"model": None, "dict": None}, "model is missing; expected corpus, dict, model and out, or train"),
         ({"train": True}, "train is given with model tones.argo; expected only one of them"),
         ({"model": None, "train": True, "channel": "mix"}, "train is given with channel mix; expected only one"),
-        ({"format": "praat"}, "format is 'praat'; expected textgrid or json or ctm or csv or mlf"),
+        ({"format": "praat"}, "format is 'praat'; expected textgrid or eaf or json or ctm or csv or mlf"),
         ({"channel": -1}, "channel is -1; expected a number from 0, or mix"),
     ],
 )

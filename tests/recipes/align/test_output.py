@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from decoder.recognizer.jobs.alignment.output import tiers_of
-from decoder.recognizer.jobs.alignment.results import AlignedRecording, AlignedUtterance, Word
+from decoder.results.alignment import AlignedUtterance, Alignment, tiers_of
+from readers.results import Word
 from tests.recipes.align.conftest import RUN, SPOKEN
 
 
@@ -27,7 +27,7 @@ def test_no_word_is_lost_where_utterances_of_a_speaker_overlap():
     two = utterance("anna", 0.1, 2.0, ("C", 1.2, 1.8))
     three = utterance("anna", 2.4, 4.0, ("D", 2.6, 3.5))
     other = utterance("anna (2)", 3.0, 4.0, ("E", 3.0, 3.5))
-    recording = AlignedRecording("both", "both.wav", 4.0, (one, two, three))
+    recording = Alignment("both", "both.wav", 4.0, (one, two, three))
     tiers = tiers_of(recording, [])
     assert {name: labels(tier) for name, tier in tiers.items() if name.endswith("words")} == {
         "anna - words": ["A", "B", "D"],
@@ -42,7 +42,7 @@ def test_no_word_is_lost_where_utterances_of_a_speaker_overlap():
 def test_an_utterance_without_words_hides_no_words_of_others(order):
     lost = utterance("anna", 0.0, 4.0, reason="too short")
     found = utterance("anna", 0.5, 2.0, ("A", 1.0, 2.0))
-    tiers = tiers_of(AlignedRecording("both", "both.wav", 4.0, (lost, found)[::order]))
+    tiers = tiers_of(Alignment("both", "both.wav", 4.0, (lost, found)[::order]))
     assert list(tiers) == ["words", "phones"]
     assert tiers["words"] == [Word("", 0.0, 1.0), Word("A", 1.0, 2.0, 0.01)]
 

@@ -15,6 +15,7 @@ from readers.dictionaries.phone_classes import grouped
 from readers.errors import GraphError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import write_slf
+from readers.results import ElanDocument, read_textgrid
 from readers.results.lattice import Lattice
 from readers.results.timed_words import Word, write_tiers
 from recipes.cli.main import main
@@ -267,9 +268,11 @@ def test_wrong_files_are_refused(files, monkeypatch, capsys, arguments, message)
     assert not (files / "p.png").exists()
 
 
-def test_the_tiers_of_a_textgrid_are_drawn(files, figures, monkeypatch):
+@pytest.mark.parametrize("name", ["u1.TextGrid", "u1.eaf"])
+def test_the_tiers_of_a_textgrid_or_an_elan_file_are_drawn(name, files, figures, monkeypatch):
     monkeypatch.chdir(files)
-    assert main(["plot", "align", "u1.wav", "--textgrid", "u1.TextGrid", "-o", "p.png"]) == 0
+    ElanDocument.empty("u1.eaf").with_tiers(read_textgrid("u1.TextGrid")).write("u1.eaf")
+    assert main(["plot", "align", "u1.wav", "--textgrid", name, "-o", "p.png"]) == 0
     _, words, phones = figures[0].axes
     assert [axes.get_ylabel() for axes in (words, phones)] == ["words", "phones"]
     (text,) = words.texts

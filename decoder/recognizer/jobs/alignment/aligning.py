@@ -8,14 +8,9 @@ import numpy as np
 
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.recordings import Recording
-from decoder.recognizer.jobs.alignment.results import (
-    DECIMALS,
-    NO_TRANSCRIPT,
-    AlignedRecording,
-    AlignedUtterance,
-    Damage,
-)
+from decoder.recognizer.jobs.alignment.results import DECIMALS, NO_TRANSCRIPT
 from decoder.recognizer.recording import LONGEST
+from decoder.results.alignment import AlignedUtterance, Alignment, Damage
 from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
@@ -53,7 +48,7 @@ class RecordingAligner:
         self.threads = threads
         self.progress = progress
 
-    def __call__(self, recording: Recording) -> AlignedRecording:
+    def __call__(self, recording: Recording) -> Alignment:
         """Align a recording.
 
         Utterances that cannot be aligned have a reason.  Raises ArgonautError or OSError if the audio cannot be read.
@@ -68,7 +63,7 @@ class RecordingAligner:
             warnings.warn(f"{recording.audio}: {note}", AudioWarning, stacklevel=2)
         audio = _Audio(recording.audio, header)
         utterances = [self._utterance(utterance, audio, header.seconds) for utterance in recording.utterances]
-        return AlignedRecording(recording.name, str(recording.audio), header.seconds, tuple(utterances))
+        return Alignment(recording.name, str(recording.audio), header.seconds, tuple(utterances))
 
     def _channel(self, utterance: Utterance) -> Channel:
         return self.aligner.channel if utterance.channel is None else utterance.channel
@@ -99,8 +94,12 @@ class RecordingAligner:
             aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
         except ArgonautError as fault:
             return AlignedUtterance(*identity, (), (), str(fault).removeprefix(f"{utterance.name}: "))
-        spoken = [phone for phone in aligned.phones if phone.confidence is not None]  # without inserted silence
-        return AlignedUtterance(*identity, _timed(aligned.words, start, end), _timed(spoken, start, end))
+        # Inserted silence has no confidence.
+        phones, states = (
+            _timed((label for label in labels if label.confidence is not None), start, end)
+            for labels in (aligned.phones, aligned.states)
+        )
+        return AlignedUtterance(*identity, _timed(aligned.words, start, end), phones, states=states)
 
     def _long(
         self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int

@@ -1,6 +1,7 @@
 """Opens a corpus of any form that `argonaut import` reads."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,21 +10,26 @@ from readers.corpora.corpus import Corpus, Utterance
 from readers.corpora.directory import read_corpus
 from readers.corpora.importing import guess_kind, import_corpus, is_imported
 from readers.dictionaries.case import AUTO, CASES, InCase, best_case
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, ConfigError
 
 
-def open_corpus(source: Path, words: set[str], case: str = AUTO) -> tuple[Corpus, str]:
+def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collection[str] = ()) -> tuple[Corpus, str]:
     """Read a corpus; return it, and the case in which its words are to be looked up: keep, upper or lower.
 
-    words: those of the dictionary, of which punctuation is a part.  Raises ArgonautError and OSError as
-    `readers.corpora.import_corpus`.
+    words: those of the dictionary, of which punctuation is a part; tiers: as for `readers.corpora.import_corpus`.
+    Raises ArgonautError and OSError as it does.
     """
     imported = is_imported(source)
-    corpus = read_corpus(source) if imported else import_corpus(guess_kind(source), source, known=words)
+    if imported and tiers:
+        raise ConfigError(f"{source}: a corpus that was imported; expected no tiers, which `argonaut import` takes")
+    if imported:
+        corpus = read_corpus(source)
+    else:
+        corpus = import_corpus(guess_kind(source), source, known=words, tiers=tiers)
     if case == AUTO:
         case = best_case(Counter(word for utterance in corpus.utterances for word in utterance.words or ()), words)
     if case != "keep" and not imported:
-        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case))
+        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case), tiers=tiers)
     return corpus, case
 
 

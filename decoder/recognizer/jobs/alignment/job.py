@@ -11,18 +11,19 @@ from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.corpora import in_case, open_corpus, with_channel
 from decoder.recognizer.jobs.alignment.options import AlignOptions
-from decoder.recognizer.jobs.alignment.output import DAMAGE, files_of, result_files, write_recording, write_together
-from decoder.recognizer.jobs.alignment.recordings import Recording, check_output, recordings_of
-from decoder.recognizer.jobs.alignment.results import (
-    NO_TRANSCRIPT,
-    AlignedRecording,
-    DoubtfulStretch,
-    KeptResults,
-    file_marks,
-    has_failed,
+from decoder.recognizer.jobs.alignment.output import (
+    DAMAGE,
+    files_of,
+    result_files,
+    transcript_of,
+    write_recording,
+    write_together,
 )
+from decoder.recognizer.jobs.alignment.recordings import Recording, check_output, recordings_of
+from decoder.recognizer.jobs.alignment.results import NO_TRANSCRIPT, KeptResults, file_marks, has_failed
 from decoder.recognizer.jobs.alignment.training import Training
 from decoder.recognizer.recording import AudioOptions
+from decoder.results.alignment import Alignment, DoubtfulStretch
 from decoder.search.batch import in_order
 from decoder.storage.installed import find_model
 from readers.audio.audio_file import MIX
@@ -45,7 +46,7 @@ class AlignResult:
     report : RunReport
         The utterances that were aligned, with those that are doubtful or damaged, and those that were not, with the
         reasons; the file `report` has the same.
-    recordings : tuple of AlignedRecording
+    recordings : tuple of Alignment
         The words and phones of each recording, with their times.
     doubtful : tuple of DoubtfulStretch
         Stretches of words that match the audio badly.
@@ -60,7 +61,7 @@ class AlignResult:
     """
 
     report: RunReport
-    recordings: tuple[AlignedRecording, ...]
+    recordings: tuple[Alignment, ...]
     doubtful: tuple[DoubtfulStretch, ...]
     paths: Mapping[str, tuple[Path, ...]]
     model: Path
@@ -111,7 +112,7 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         dictionary, g2p = bundle_dictionary(Bundle.open(model))
     cores = options.threads or available_cores()
     with using_cores(cores):
-        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case)
+        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case, options.tiers)
         if case not in ("keep", options.case):
             log(f"{options.corpus}: words are looked up in {case} case, of which the dictionary has more")
         corpus = with_channel(corpus, options.channel)
@@ -152,21 +153,30 @@ class _Results:
 
     Attributes
     ----------
-    aligned : dict of str to AlignedRecording
+    aligned : dict of str to Alignment
         By name of the recording.
     """
 
     def __init__(self, options: AlignOptions, model: Path, pronunciations: Callable[[Sequence[str]], object]):
         self.options = options
-        self.aligned: dict[str, AlignedRecording] = {}
+        self.aligned: dict[str, Alignment] = {}
         channel = None if options.channel is None else str(options.channel)
         common = (file_marks(model), options.beam, channel, options.upsample, options.long)
         self.kept = KeptResults(options.out, common, pronunciations)
-        # What the files of each format depend on, apart from the results.
-        depend = {"textgrid": [options.doubtful] if options.doubtful_tier else [], "json": [options.doubtful]}
-        self.shown = {form: depend[form] for form in files_of("", options.format, options.out)}
+        self.in_tiers = [options.doubtful] if options.doubtful_tier else []
 
-    def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object] | None) -> None:
+    def _shown(self, recording: Recording) -> dict[str, object]:
+        """Return what the files of each format depend on, apart from the results."""
+        transcript = transcript_of(recording.audio)
+        marks = file_marks(transcript) if transcript else []
+        depend = {
+            "textgrid": self.in_tiers,
+            "eaf": [*self.in_tiers, *map(list, marks)],
+            "json": [self.options.doubtful],
+        }
+        return {form: depend[form] for form in files_of("", self.options.format, self.options.out)}
+
+    def write(self, recording: Recording, result: Alignment, shown: Mapping[str, object] | None) -> None:
         """Take the result of a recording, and write those of its files that are not as wanted.
 
         shown: the options of the files of an earlier run with this very result; None if there was none.
@@ -174,12 +184,13 @@ class _Results:
         self.aligned[recording.name] = result
         options = self.options
         before = dict(shown or {})
+        wanted = self._shown(recording)
         files = files_of(recording.name, options.format, options.out)
-        stale = [form for form, path in files.items() if before.get(form) != self.shown[form] or not path.exists()]
+        stale = [form for form, path in files.items() if before.get(form) != wanted[form] or not path.exists()]
         formats = files if shown is None else stale
         write_recording(result, formats, options.out, options.doubtful, options.doubtful_tier)
-        if shown is None or before | self.shown != before:
-            self.kept.write(recording, result, before | self.shown)
+        if shown is None or before | wanted != before:
+            self.kept.write(recording, result, before | wanted)
 
 
 def _align_changed(
@@ -217,7 +228,7 @@ def _align_changed(
 def _count(
     report: RunReport,
     recordings: Sequence[Recording],
-    aligned: Mapping[str, AlignedRecording],
+    aligned: Mapping[str, Alignment],
     faults: Mapping[str, str],
     stretches: Sequence[DoubtfulStretch],
 ) -> None:

@@ -23,6 +23,10 @@ class _CorpusOptions(Options):
     corpus: Path = option(help="recordings with transcripts, or one recording", flag="CORPUS", metavar="CORPUS")
     train: bool = option(False, "train Gaussian models of phones on the corpus first")
     threads: int | None = option(None, "number of threads (default: one per core)", least=1, flag="-j --threads")
+    tiers: tuple[str, ...] = option(
+        (), "names of the tiers with utterances in TextGrids and .eaf files, separated by commas", separator=",",
+        metavar="NAMES",
+    )  # fmt: skip
     case: Literal["auto", "keep", "upper", "lower"] = option(
         "auto",
         "look up words in this case (auto, the default: as {dict} has the most words)",
@@ -67,14 +71,14 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         heading="audio",
     )
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the model's training")
-    format: tuple[Literal["textgrid", "json", "ctm", "csv", "mlf"], ...] = option(
-        ("textgrid",), "formats, separated by commas: textgrid, json, ctm, csv, mlf", separator=",", metavar="NAMES",
-        heading="results",
+    format: tuple[Literal["textgrid", "eaf", "json", "ctm", "csv", "mlf"], ...] = option(
+        ("textgrid",), "formats, separated by commas: textgrid, eaf (ELAN), json, ctm, csv, mlf", separator=",",
+        metavar="NAMES", heading="results",
     )  # fmt: skip
     doubtful: float = option(
         THRESHOLD, "confidence from 0 to 1 below which words are doubtful", least=0, most=1, metavar="X"
     )
-    doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids")
+    doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids and ELAN files")
     beam: float | None = option(
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, most=math.inf,
         heading="search",

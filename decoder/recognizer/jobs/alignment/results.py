@@ -1,12 +1,13 @@
-"""What was found for a recording, and the files that keep it for the next run."""
+"""The files that keep the results of recordings for the next run."""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from decoder.recognizer.jobs.alignment.recordings import Recording
+from decoder.results.alignment import AlignedUtterance, Alignment, Damage
 from readers.common.files import write_json
 from readers.results.timed_words import Word
 
@@ -15,74 +16,9 @@ NO_TRANSCRIPT = "no transcript"  # the reason why an utterance was skipped
 DECIMALS = 9  # of seconds, as in TextGrids
 
 
-class Damage(NamedTuple):
-    """A stretch where transcript and recording differ: `words` of the transcript, and what was recognised there."""
-
-    start: float
-    end: float
-    kind: str
-    words: str
-    recognised: str
-
-
-class AlignedUtterance(NamedTuple):
-    """The words and phones of an utterance, in seconds of the recording; `reason` says why there are none.
-
-    damage: of a long utterance, whose transcript may differ from the recording.
-    """
-
-    name: str
-    speaker: str
-    channel: int | None
-    start: float
-    end: float
-    words: tuple[Word, ...]
-    phones: tuple[Word, ...]
-    reason: str = ""
-    damage: tuple[Damage, ...] = ()
-
-
-class AlignedRecording(NamedTuple):
-    """The utterances of a recording, which lasts `seconds`."""
-
-    name: str
-    audio: str
-    seconds: float
-    utterances: tuple[AlignedUtterance, ...]
-
-
-def has_failed(recording: AlignedRecording) -> bool:
+def has_failed(recording: Alignment) -> bool:
     """Return whether an utterance could not be aligned; one without a transcript was only skipped."""
     return any(utterance.reason not in ("", NO_TRANSCRIPT) for utterance in recording.utterances)
-
-
-class DoubtfulStretch(NamedTuple):
-    """Successive words of an utterance whose confidences, at least `confidence`, are all below the threshold."""
-
-    recording: str
-    speaker: str
-    utterance: str
-    start: float
-    end: float
-    words: str
-    confidence: float
-
-
-def doubtful_stretches(recording: AlignedRecording, threshold: float) -> list[DoubtfulStretch]:
-    """Return the stretches of words with confidences below a threshold."""
-    stretches = []
-    for utterance in recording.utterances:
-        stretch: list[Word] = []
-        for word in (*utterance.words, None):
-            if word is not None and word.confidence is not None and word.confidence < threshold:
-                stretch.append(word)
-            elif stretch:
-                text = " ".join(member.text for member in stretch)
-                least = min(member.confidence or 0.0 for member in stretch)
-                span = recording.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
-                stretches.append(DoubtfulStretch(*span, text, least))
-                stretch = []
-    return stretches
 
 
 def file_marks(path: Path) -> list[tuple[str, int, int]]:
@@ -124,7 +60,7 @@ class KeptResults:
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
-    def read(self, recording: Recording) -> tuple[AlignedRecording, dict[str, object]] | None:
+    def read(self, recording: Recording) -> tuple[Alignment, dict[str, object]] | None:
         """Return the results of a recording and the options of its files by format; None if there are none, or if
         anything has changed.
         """
@@ -136,7 +72,7 @@ class KeptResults:
         except (OSError, ValueError, LookupError, TypeError, AttributeError):  # none yet, or damaged
             return None
 
-    def write(self, recording: Recording, result: AlignedRecording, shown: Mapping[str, object]) -> None:
+    def write(self, recording: Recording, result: Alignment, shown: Mapping[str, object]) -> None:
         """Keep the results of a recording; shown: the options of its files by format."""
         content = {"inputs": self.digest(recording), "shown": shown, "recording": _fields(result)}
         write_json(self._path(recording.name), content, ensure_ascii=False)
@@ -145,23 +81,24 @@ class KeptResults:
         return self.directory / f"{name}.json"
 
 
-def _fields(result: AlignedRecording) -> dict[str, Any]:
+def _fields(result: Alignment) -> dict[str, Any]:
     return result._asdict() | {"utterances": [utterance._asdict() for utterance in result.utterances]}
 
 
-def _parse(content: dict[str, Any]) -> AlignedRecording:
+def _parse(content: dict[str, Any]) -> Alignment:
     utterances = tuple(
         AlignedUtterance(
             **fields
             | {
                 "words": _timed(fields["words"]),
                 "phones": _timed(fields["phones"]),
+                "states": _timed(fields["states"]),
                 "damage": tuple(Damage(*stretch) for stretch in fields["damage"]),
             }
         )
         for fields in content["utterances"]
     )
-    return AlignedRecording(**content | {"seconds": float(content["seconds"]), "utterances": utterances})
+    return Alignment(**content | {"seconds": float(content["seconds"]), "utterances": utterances})
 
 
 def _timed(rows: Iterable[Sequence[Any]]) -> tuple[Word, ...]:
