@@ -1,6 +1,6 @@
 """Alignments over HTTP: POST /v1/align with a form of a file and the text that was said.
 
-The answer is what `argonaut align` writes for a recording, in one of its formats with a file for each.
+The answer is what `argonaut align` writes for a recording, as JSON or as a TextGrid.
 """
 
 import json
@@ -14,9 +14,9 @@ from starlette.types import Receive
 
 from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.options import THRESHOLD
-from decoder.recognizer.jobs.alignment.output import SEPARATE, as_json, files_of, write_recording
+from decoder.recognizer.jobs.alignment.output import as_json
 from decoder.recognizer.jobs.alignment.recordings import Recording
-from decoder.recognizer.jobs.alignment.results import AlignedRecording, doubtful_stretches
+from decoder.results.alignment import Alignment, doubtful_stretches
 from readers.audio.duration import audio_seconds
 from readers.common.temporary import scratch_directory
 from readers.corpora.corpus import Utterance
@@ -26,6 +26,7 @@ from recipes.serve.requests import Check, RequestError, answer, error_response, 
 from recipes.serve.service import Service, Usage
 
 NAME = "recording"
+FORMATS = ("json", "textgrid")
 
 
 async def align(service: Service, request: Request) -> Response:
@@ -40,8 +41,8 @@ async def _align_form(service: Service, usage: Usage, form: FormData, receive: R
     aligner = service.aligner
     assert aligner is not None
     kind = text_field(form, "response_format") or "json"
-    if kind not in SEPARATE:
-        raise RequestError(f"response_format {kind[:40]!r}; expected {', '.join(SEPARATE)}", "response_format")
+    if kind not in FORMATS:
+        raise RequestError(f"response_format {kind[:40]!r}; expected {', '.join(FORMATS)}", "response_format")
     said = text_field(form, "text")
     if not said:
         raise RequestError("no text; expected what was said in the field text", "text")
@@ -60,7 +61,7 @@ async def _align_form(service: Service, usage: Usage, form: FormData, receive: R
     return Response(text, media_type=JSON if kind == "json" else TEXT)
 
 
-def _text(kind: str, aligned: AlignedRecording, guessed: Sequence[Pronunciation]) -> str:
+def _text(kind: str, aligned: Alignment, guessed: Sequence[Pronunciation]) -> str:
     """Return the content of the answer."""
     if kind == "json":
         content = as_json(aligned, doubtful_stretches(aligned, THRESHOLD))
@@ -68,5 +69,6 @@ def _text(kind: str, aligned: AlignedRecording, guessed: Sequence[Pronunciation]
             content["guessed"] = [{"word": entry.word, "phones": list(entry.phones)} for entry in guessed]
         return json.dumps(content, ensure_ascii=False)
     with scratch_directory() as directory:
-        write_recording(aligned, [kind], directory, THRESHOLD)
-        return files_of(NAME, [kind], directory)[kind].read_text(encoding="utf-8")
+        path = directory / f"{NAME}.TextGrid"
+        aligned.save(path)
+        return path.read_text(encoding="utf-8")
