@@ -1,8 +1,8 @@
 r"""Align recordings with their transcripts: the times of words and phones, for Praat and other programs.
 
 worked example: `corpus` has a folder for each speaker with recordings and, beside them, .txt or .lab files with the
-words or .TextGrid or .eaf (ELAN) files with utterances; `en` is an installed bundle, which pronounces them
-  argonaut align corpus en aligned
+words or .TextGrid or .eaf (ELAN) files with utterances; the installed bundle en pronounces them
+  argonaut align corpus aligned
 writes to aligned
   SPEAKER/RECORDING.TextGrid  tiers `words` and `phones`; of several speakers `SPEAKER - words`, `SPEAKER - phones`
   doubtful.csv                stretches of words that match the audio badly
@@ -14,10 +14,10 @@ and ends with
 CORPUS is a folder of recordings, a single recording with its transcript beside it, a Kaldi data directory, another form
 that `argonaut import` reads, or a directory that `argonaut import` has written.  Results are also written as CTM, JSON,
 CSV and MLF:
-  argonaut align corpus en aligned --format textgrid,eaf,ctm,json,csv,mlf
+  argonaut align corpus aligned --format textgrid,eaf,ctm,json,csv,mlf
 An .eaf has the tiers of that beside the recording, if there is one, with its words and phones as new tiers.  Utterances
 are in all tiers of speakers, or those that are named:
-  argonaut align interview.wav en aligned --tiers orth@ANNA,orth@OTTO --format eaf
+  argonaut align interview.wav aligned --tiers orth@ANNA,orth@OTTO --format eaf
 With a dictionary of your own, whose phones are those of the model:
   argonaut align corpus words.dict english.argo aligned
 

@@ -78,7 +78,6 @@ STAGES = ("lists", "features", "flatstart")
             "--train is given with MODEL tones.argo; expected only one",
         ),
         ((*TRAIN, "--channel", "mix"), "--train is given with --channel mix; expected only one of them"),
-        (("corpus", "aligned"), "MODEL is missing; expected CORPUS, DICT, MODEL and OUT, or --train"),
     ],
 )
 def test_a_model_is_given_or_trained(phonetician, arguments, message):

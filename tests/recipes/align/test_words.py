@@ -77,7 +77,10 @@ def test_the_dictionary_and_the_pronunciation_model_of_a_bundle_are_used(phoneti
     recogniser = Recognizer.load("en").with_grammar(["CAB", "AB C"])
     assert [(entry.word, entry.phones) for entry in recogniser.guessed] == [("CAB", ("c", "a", "b"))]
     assert recogniser.transcribe("corpus/anna/two.wav").text == "CAB"
-    done = phonetician.run("align", "corpus", "aligned2")
-    assert "is missing; expected CORPUS, DICT, MODEL and OUT, or --train" in done.fault
+    done = phonetician.run("align", "corpus", "aligned2", "-j", "1")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert (root / "aligned2/anna/two.TextGrid").read_text() == (root / "aligned/anna/two.TextGrid").read_text()
+    done = phonetician.run("align", "corpus", "aligned3", "--language", "xx")
+    assert "xx: no such file; expected a bundle, or the name of an installed one: en" in done.fault
     done = phonetician.run("align", "--train", "corpus", "aligned2")
     assert "DICT is missing; expected CORPUS, DICT and OUT with --train" in done.fault

@@ -59,10 +59,12 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     )
     model: Path | None = option(
         None,
-        "bundle, or an installed one such as en, or directory of argonaut flatstart; none with {train}",
+        "bundle, or an installed one such as en, or directory of argonaut flatstart (default: the installed bundle of "
+        "the {language}); none with {train}",
         flag="MODEL",
         metavar="MODEL",
     )
+    language: str = option("en", "name of the installed bundle that is used without {model}", metavar="NAME")
     out: Path = option(help="directory for the results", flag="OUT", metavar="OUT", parse=file_name)
     channel: Channel = like(
         ChannelOptions,
@@ -92,8 +94,8 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         formats = self.format.split(",") if isinstance(self.format, str) else several(self.format)
         names = [form.lower() if isinstance(form, str) else form for form in formats]
         object.__setattr__(self, "format", tuple(form for at, form in enumerate(names) if form not in names[:at]))
-        if not self.train and self.model is None:  # CORPUS MODEL OUT
-            object.__setattr__(self, "model", self.dict)
+        if not self.train and self.model is None:  # CORPUS MODEL OUT, or CORPUS OUT
+            object.__setattr__(self, "model", self.dict or Path(self.language))
             object.__setattr__(self, "dict", None)
         super().__post_init__()
         if self.train:
@@ -102,5 +104,3 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
                 "train", self.model is None, f"is given with {{model}} {self.model}; expected only one of them"
             )
             self.require("train", self.channel != MIX, f"is given with {{channel}} {MIX}; expected only one of them")
-        has_model = self.train or self.model is not None
-        self.require("model", has_model, "is missing; expected {corpus}, {dict}, {model} and {out}, or {train}")
