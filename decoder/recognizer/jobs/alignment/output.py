@@ -21,7 +21,7 @@ from readers.results.timed_words import Word, ctm_lines, write_tiers
 SEPARATE = {"textgrid": "TextGrid", "json": "json"}  # formats with a file for each recording, and its extension
 CTM, CSV, MLF = ("words.ctm", "phones.ctm"), "alignment.csv", "alignment.mlf"  # of all recordings
 TOGETHER = {"ctm": CTM, "csv": (CSV,), "mlf": (MLF,)}
-DOUBTFUL, DAMAGE = "doubtful.csv", "damage.csv"
+DOUBTFUL, DAMAGE, VARIANTS = "doubtful.csv", "damage.csv", "variants.csv"
 COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
 
 
@@ -83,6 +83,15 @@ def write_together(
         aligned = (utterance for result in results for utterance in result.utterances if not utterance.reason)
         write_mlf(out / MLF, ((f"*/{utterance.name}.lab", _mlf_labels(utterance)) for utterance in aligned))
     return doubtful
+
+
+def write_variants(variants: Sequence[tuple[str, tuple[str, ...], int]], out: Path) -> None:
+    """Write how often each pronunciation of words with several was chosen, if there are such words."""
+    if variants:
+        rows = ((word, " ".join(phones), count) for word, phones, count in variants)
+        write_table(out / VARIANTS, ("word", "pronunciation", "count"), rows)
+    else:
+        (out / VARIANTS).unlink(missing_ok=True)
 
 
 def tiers_of(result: AlignedRecording, doubtful: Sequence[DoubtfulStretch] | None = None) -> dict[str, list[Word]]:
