@@ -61,7 +61,7 @@ def silences_of(dictionary: Iterable[Pronunciation], options: GraphOptions) -> S
     if not used or not any(entry.silence for entry in entries):
         return {}
     marks = (SENTENCE_START, SENTENCE_END)
-    costs = {(mark, ()): SilenceCosts() for mark in marks}
+    costs: Silences = {(mark, ()): SilenceCosts() for mark in marks}
     for entry in entries:
         if entry.word not in marks:
             costs[entry.word, tuple(entry.phones)] = silence_costs(entry.silence, options)

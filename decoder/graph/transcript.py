@@ -328,14 +328,14 @@ class _Builder:
                 cost = 0.0
                 if i < len(phones) - 1:
                     arriving = {neighbour(phone): _union(flows.values())}
+            last = neighbour(phones[-1])
             for right, flow in flows.items():
-                key = neighbour(phones[-1]), right
                 if slot.word < 0:
-                    _merge(reached.setdefault((*key, self.has_silences), {}), flow)
+                    _merge(reached.setdefault((last, right, self.has_silences), {}), flow)
                     continue
-                _merge(reached.setdefault((*key, False), {}), flow, silences.to_speech)
+                _merge(reached.setdefault((last, right, False), {}), flow, silences.to_speech)
                 if self.has_silences:
-                    _merge(reached.setdefault((*key, True), {}), flow, silences.to_silence)
+                    _merge(reached.setdefault((last, right, True), {}), flow, silences.to_silence)
         return reached
 
     def _unit(self, unit: TranscriptUnit, entering: Flow) -> Flow:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from decoder.alignment.dictionary.probabilities import DictionaryCounts
 from decoder.alignment.dictionary.spoken import SILENCE, read_spoken
-from decoder.lm.language_model import SENTENCE_START
 from readers.common.files import require_writable
 from readers.common.report import Log, RunReport, silent
 from readers.config.options import Options, group, option
 from readers.dictionaries.options import DictionaryOptions
-from readers.dictionaries.silence import write_with_silence
+from readers.dictionaries.silence import SENTENCE_START, write_with_silence
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
 

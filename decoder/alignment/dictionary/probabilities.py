@@ -17,13 +17,13 @@ Chen, Xu, Wang, Povey and Khudanpur, Pronunciation and silence probability model
 <s>) for 0 in E.  MFA, "Probabilistic lexicons".
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from decoder.alignment.dictionary.spoken import SpokenUtterance
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.dictionaries.case import AUTO, CASES, best_case
+from readers.dictionaries.silence import SENTENCE_END, SENTENCE_START
 from readers.htk.dictionary import Pronunciation, SilenceProbabilities
 
 PRIOR_COUNT, SILENCE_SMOOTHING, CORRECTION_SMOOTHING = 1, 2.0, 2.0  # lambda 1, 2 and 3 of Chen et al.
@@ -108,7 +108,7 @@ class DictionaryCounts:
         num_before = {pause: self._before[pause].total() for pause in (True, False)}
         overall = _probability(num_before[True], num_before[False], 0.5 if not any(num_before.values()) else None)
         after = {spoken: self._silence_after(spoken, overall) for spoken in {*self._after[True], *self._after[False]}}
-        expected: dict[bool, Counter[Spoken]] = {True: Counter(), False: Counter()}
+        expected: dict[bool, dict[Spoken, float]] = {True: defaultdict(float), False: defaultdict(float)}
         for (before, word), count in self._pairs.items():
             expected[True][word] += count * after[before]
             expected[False][word] += count * (1 - after[before])
