@@ -91,3 +91,17 @@ def test_the_decoding_graph_charges_the_trained_costs(trained):
     lm_cost = 0.5 * 3 * math.log(10)
     cost = acceptor_paths(graph.acceptor, 2, 12)[path]
     assert cost == pytest.approx(lm_cost - math.log(math.prod(factors)), abs=11 / 1024)
+
+
+def test_pronunciations_that_the_dictionary_lacks_are_reported(trained, capsys):
+    here = trained.parent
+    write_dictionary(here / "other.dict", [entry for entry in DICTIONARY if entry.phones != ("a", "b")])
+    run = ["g2p", "probabilities", f"{here}/other.dict", f"{here}/aligned.mlf", "-o", f"{here}/other"]
+    assert main(run) == 1
+    assert "words: 16 done, 1 skipped, 0 failed" in capsys.readouterr().out
+    assert "a b, 1 times: not a pronunciation of the dictionary" in (here / "other" / "report").read_text()
+    write_dictionary(here / "foreign.dict", [Pronunciation("X", None, None, ("x",))])
+    run = ["g2p", "probabilities", f"{here}/foreign.dict", f"{here}/aligned.mlf", "-o", f"{here}/foreign"]
+    assert main(run) == 2
+    assert "no pronunciation of " in capsys.readouterr().err
+    assert not (here / "foreign" / "mfa.dict").exists()
