@@ -33,6 +33,9 @@ from decoder.alignment import BoundaryResult as BoundaryResult
 from decoder.alignment import average as average
 from decoder.alignment import boundary_figures as boundary_figures
 from decoder.alignment import score_boundaries as score_boundaries
+from decoder.alignment.dictionary import AlignedDictionary as AlignedDictionary
+from decoder.alignment.dictionary import DictionaryProbabilitiesOptions as DictionaryProbabilitiesOptions
+from decoder.alignment.dictionary import estimate_dictionary as estimate_dictionary
 from decoder.g2p import G2P as G2P
 from decoder.g2p import G2PApplyOptions as G2PApplyOptions
 from decoder.g2p import G2PMeasureOptions as G2PMeasureOptions

@@ -82,7 +82,8 @@ def build_grammar_graph(
 ) -> DecodingAcceptor:
     """Build the decoding graph of a grammar.
 
-    The sentences begin and end with silence, as in all decoding graphs, and may have silence between words.
+    The sentences begin and end with silence, as in all decoding graphs, and may have silence between words, at the same
+    cost beside all words.
 
     Parameters
     ----------
@@ -110,7 +111,8 @@ def build_grammar_graph(
     options = options or GraphOptions()
     grammar = grammar or GrammarOptions()
     vocabulary = {word.casefold() for word in (*network.words, SENTENCE_START, SENTENCE_END)}
-    lexicon = lexicon_from_dictionary([entry for entry in dictionary if entry.word.casefold() in vocabulary], options)
+    entries = [entry for entry in dictionary if entry.word.casefold() in vocabulary]
+    lexicon = lexicon_from_dictionary(entries, replace(options, silence_scale=0.0))
     silence = silence_of(lexicon, models)
     pause: str | None = options.short_pause or SHORT_PAUSE
     if pause not in models.states or not has_context(models) or not lexicon.optional_silence:

@@ -13,6 +13,10 @@ the last phone and the first phone that follows, within a word the phones so far
 Short pause is not a context: the phones on its two sides are each other's context.  A word of one phone, l-p+f, has its
 label before its last state.  `<s>` and `</s>` are silences with the label before their last state.  All data are
 arrays; Python loops only over triphones, words and the phones of a word.
+
+With costs of silence for each word, a trie after silence and one after speech keep until the label of the word which of
+its corrections holds, and `last` has a twin that leads to silence only.  A word that begins or ends with the silence
+model counts as silence for its neighbour.
 """
 
 import itertools
@@ -23,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decoder.graph.context import TriphoneTable
-from decoder.graph.lexicon import round_to_grid
+from decoder.graph.lexicon import SilenceCosts, round_to_grid
 from decoder.graph.openfst import EPSILON, ArcArrays, chain_arcs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 
@@ -52,11 +56,20 @@ class Topology:
 class CrossWordAcceptor:
     """Collects the acceptor.  Nodes are numbered as they are created.
 
-    table: the triphones' states; words: (label, phones as numbers of the table, cost) of every pronunciation.
+    table: the triphones' states; words: (label, phones as numbers of the table, cost) of every pronunciation; silences:
+    of every pronunciation, or none at all.
     """
 
-    def __init__(self, table: TriphoneTable, words: Sequence[tuple[int, tuple[int, ...], float]]):
+    def __init__(
+        self,
+        table: TriphoneTable,
+        words: Sequence[tuple[int, tuple[int, ...], float]],
+        silences: Sequence[SilenceCosts] = (),
+    ):
         self.table = table
+        self.has_silences = bool(silences)
+        costs = np.array([list(map(round_to_grid, entry)) for entry in silences]).reshape(-1, 4)
+        self.silences = costs if silences else np.zeros((len(words), 4))
         self.num_nodes = NUM_FIXED
         self._arcs: list[tuple[np.ndarray, ...]] = []  # source, target, label, cost
         self._chains: list[tuple[np.ndarray, ...]] = []  # source, target, model
@@ -123,14 +136,41 @@ class CrossWordAcceptor:
         if not long.size:
             return
         size = self.table.num_phones
-        table = self.table
         phones = self.phones[long]
+        rows = np.arange(len(long))
         lengths = self.lengths[long]
+        ends, inverse = np.unique(phones[rows, lengths - 2] * size + phones[rows, lengths - 1], return_inverse=True)
+        a, b = np.divmod(ends, size)
+        to_silence, to_speech, from_silence, from_speech = self.silences[long].T
+        tries = [
+            (self._trie(phones, lengths, lefts), cost)
+            for lefts, cost in self._divided(self.lefts, from_silence, from_speech)
+        ]
+        for rights, price in self._divided(self.rights, to_silence, to_speech):
+            last = self.nodes(len(ends))
+            for trie, cost in tries:
+                self.add_arcs(trie, last[inverse], self.word_label[long], self.word_cost[long] + cost + price)
+            right = rights[:, None]
+            self.add_chains(last, self.word_end[b, right], self.table.models(a, b, right))
+
+    def _divided(
+        self, neighbours: np.ndarray, silent: np.ndarray, spoken: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Neighbours of words, and the costs of words beside them: silence apart from phones if words have both."""
+        if not self.has_silences:
+            return [(neighbours, spoken)]
+        is_silence = neighbours == self.table.silence
+        return [(neighbours[~is_silence], spoken), (neighbours[is_silence], silent)]
+
+    def _trie(self, phones: np.ndarray, lengths: np.ndarray, lefts: np.ndarray) -> np.ndarray:
+        """Add the phones of words but the last, after some phones; return the nodes to which they lead."""
+        table = self.table
+        size = table.num_phones
         pairs, trie = np.unique(phones[:, 0] * size + phones[:, 1], return_inverse=True)
         trie = self.nodes(len(pairs))[trie]  # of each word, its trie node so far
         f, s = np.divmod(pairs, size)
         roots = trie.min() + np.arange(len(pairs))
-        left = self.lefts[:, None]
+        left = lefts[:, None]
         self.add_chains(self.hub[left, f], roots, table.models(left, f, s))
         for k in range(2, lengths.max()):
             longer = np.flatnonzero(lengths > k)
@@ -141,13 +181,7 @@ class CrossWordAcceptor:
             example = phones[longer[first]]
             self.add_chains(keys // size, nodes, table.models(example[:, k - 2], example[:, k - 1], example[:, k]))
             trie[longer] = nodes[inverse]
-        rows = np.arange(len(long))
-        ends, inverse = np.unique(phones[rows, lengths - 2] * size + phones[rows, lengths - 1], return_inverse=True)
-        last = self.nodes(len(ends))
-        self.add_arcs(trie, last[inverse], self.word_label[long], self.word_cost[long])
-        a, b = np.divmod(ends, size)
-        right = self.rights[:, None]
-        self.add_chains(last, self.word_end[b, right], table.models(a, b, right))
+        return trie
 
     def _add_short_words(self) -> None:
         """Words of one phone, in every context, with the label before the last state."""
@@ -165,9 +199,10 @@ class CrossWordAcceptor:
         after = self.nodes(heads.size).reshape(shape)
         self.add_chains(np.broadcast_to(self.hub[left, phone], shape), before, heads)
         self.add_chains(after, np.broadcast_to(self.word_end[phone, right], shape), tails)
-        self.add_arcs(
-            before[:, of_word], after[:, of_word], self.word_label[short][:, None], self.word_cost[short][:, None]
-        )
+        to_silence, to_speech, from_silence, from_speech = self.silences[short].T[:, :, None]
+        cost = self.word_cost[short][:, None] + np.where(left == table.silence, from_silence, from_speech)
+        cost = cost + np.where(right == table.silence, to_silence, to_speech)
+        self.add_arcs(before[:, of_word], after[:, of_word], self.word_label[short][:, None], cost)
 
     def add_model(
         self, source: npt.ArrayLike, target: npt.ArrayLike, topology: Topology, word: int | None, cost: float = 0.0
@@ -226,9 +261,10 @@ def cross_word_acceptor(
     short_pause: Topology | None,
     between: Between,
     marks: Mapping[str, tuple[int, float]],
+    silences: Sequence[SilenceCosts] = (),
 ) -> ArcArrays:
-    """The complete acceptor.  marks: label and cost of <s> and of </s>."""
-    acceptor = CrossWordAcceptor(table, words)
+    """The complete acceptor.  marks: label and cost of <s> and of </s>; silences: as for CrossWordAcceptor."""
+    acceptor = CrossWordAcceptor(table, words, silences)
     acceptor.build()
     acceptor.join(between, short_pause)
     label, cost = marks[SENTENCE_START]

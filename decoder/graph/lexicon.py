@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +20,62 @@ from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
 from readers.errors import GraphError
-from readers.htk.dictionary import Pronunciation
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
+
+
+class SilenceCosts(NamedTuple):
+    """Costs (-ln) of a pronunciation: that silence or speech follows, and corrections for silence or speech before it.
+
+    Between v and w are the costs v.to_silence + w.from_silence, or v.to_speech + w.from_speech.
+    """
+
+    to_silence: float = 0.0
+    to_speech: float = 0.0
+    from_silence: float = 0.0
+    from_speech: float = 0.0
+
+
+LEAST_PROBABILITY = 0.01  # of silence and of none; 0 would forbid what one speaker has not said, as in Kaldi's training
+Silences = dict[tuple[str, tuple[str, ...]], SilenceCosts]  # by word and phones; none for <s> and </s>
+
+
+def silence_costs(probabilities: SilenceProbabilities | None, options: GraphOptions) -> SilenceCosts:
+    """The costs of a dictionary's probabilities of silence; without them, those of the options."""
+    if probabilities is None:
+        p = options.silence_probability
+        return SilenceCosts() if p is None else SilenceCosts(-math.log(p), -math.log1p(-p))
+    after = min(max(probabilities.after, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
+    factors = (max(factor, LEAST_PROBABILITY) for factor in (probabilities.from_silence, probabilities.from_speech))
+    return SilenceCosts(*(-options.silence_scale * math.log(x) for x in (after, 1 - after, *factors)))
+
+
+def silences_of(dictionary: Iterable[Pronunciation], options: GraphOptions) -> Silences:
+    """The costs of silence beside every pronunciation; empty if the dictionary has none, or they are not used.
+
+    <s> and </s> have those of the beginning and the end of an utterance, by default none.
+    """
+    entries = list(dictionary)
+    used = options.silence_scale > 0 and options.optional_silence is not False
+    if not used or not any(entry.silence for entry in entries):
+        return {}
+    marks = (SENTENCE_START, SENTENCE_END)
+    costs: Silences = {(mark, ()): SilenceCosts() for mark in marks}
+    for entry in entries:
+        if entry.word not in marks:
+            costs[entry.word, tuple(entry.phones)] = silence_costs(entry.silence, options)
+        elif entry.silence:
+            costs[entry.word, ()] = silence_costs(entry.silence, options)
+    return costs
 
 
 @dataclass(frozen=True)
 class Lexicon:
     """The pronunciations to build a graph from.
 
-    words: (word, phones, cost) of each pronunciation; starts, ends: (phones, cost) of those of <s> and of </s>.
+    words: (word, phones, cost) of each pronunciation; starts, ends: (phones, cost) of those of <s> and of </s>;
+    silences: of the words, if the dictionary has probabilities of silence.
     """
 
     words: list[tuple[str, tuple[str, ...], float]]
@@ -37,6 +84,7 @@ class Lexicon:
     silence: str | None
     optional_silence: bool
     outputs: dict[str, str] = field(default_factory=dict)  # words that are written differently, "" for not at all
+    silences: Silences = field(default_factory=dict)
 
 
 def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphOptions) -> Lexicon:
@@ -44,7 +92,15 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
     words: list[tuple[str, tuple[str, ...], float]] = []
     marks: dict[str, list[tuple[tuple[str, ...], float]]] = {SENTENCE_START: [], SENTENCE_END: []}
     outputs: dict[str, str] = {}
+    silences = silences_of(dictionary, options)
+    # An utterance begins and ends with silence.
+    at_edge = {
+        SENTENCE_START: silences.get((SENTENCE_START, ()), SilenceCosts()).to_silence,
+        SENTENCE_END: silences.get((SENTENCE_END, ()), SilenceCosts()).from_silence,
+    }
     for entry in dictionary:
+        if entry.word in marks and not entry.phones and entry.silence:
+            continue  # of a dictionary that has no pronunciations of them
         probability = 1.0 if entry.probability is None else entry.probability
         if not 0 < probability <= 1:
             raise GraphError(f"dictionary word '{entry.word}': probability {probability}; expected above 0, at most 1")
@@ -58,7 +114,7 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
                 "output symbol for all its pronunciations"
             )
         if entry.word in marks:
-            marks[entry.word].append((tuple(entry.phones), cost))
+            marks[entry.word].append((tuple(entry.phones), cost + at_edge[entry.word]))
         else:
             words.append((entry.word, tuple(entry.phones), cost))
     silence = options.silence
@@ -69,12 +125,12 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
             continue
         if silence is None:
             raise GraphError(f"dictionary: no entry '{mark}'; expected one, or the name of a silence model")
-        pronunciations.append(((silence,), 0.0))
+        pronunciations.append(((silence,), at_edge[mark]))
     optional = options.optional_silence is not False
     if optional and silence is None:
         raise GraphError("graph: no silence model for optional silence; expected its name, or no optional silence")
     outputs = {word: output for word, output in outputs.items() if output != word}
-    return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs)
+    return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs, silences)
 
 
 def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions, vocabulary: Collection[str]) -> Lexicon:
@@ -161,6 +217,11 @@ class LexiconAcceptor:
         self._chains: list[tuple[int, int, list[int], float]] = []  # source, target, labels, cost
         self._num_states = 6
 
+    def add_node(self) -> int:
+        """Add a state; return its number."""
+        self._num_states += 1
+        return self._num_states - 1
+
     def labels_of(self, phones: Sequence[str], word: str | None) -> list[int]:
         """State labels, with the word's label before the last phone, or before the last state of a single phone."""
         rows = [self.phone_labels[phone] for phone in phones]
@@ -176,6 +237,29 @@ class LexiconAcceptor:
             self._add_any_order(source, target, self.phone_labels[phones[0]], word, cost)
         else:
             self._chains.append((source, target, self.labels_of(phones, word), round_to_grid(cost)))
+
+    def add_word(
+        self, nodes: Sequence[tuple[int, int]], phones: Sequence[str], word: str, cost: float, silences: SilenceCosts
+    ) -> None:
+        """Add a pronunciation from either of two states to either of two others, with the costs of each.
+
+        nodes: (source, target) after and before silence, and after and before speech.  The costs are on the first and
+        the last label, since determinisation would divide the states that empty arcs of every word lead to.
+        """
+        (quiet, silent), (hub, spoken) = nodes
+        begin, end = self.add_node(), self.add_node()
+        if tuple(phones) == (self.any_order,) and len(self.phone_labels[phones[0]]) > 1:
+            first: list[int] = [EPSILON]
+            last: list[int] = [EPSILON]
+            self.add_path(begin, end, phones, word, 0.0)
+        else:
+            labels = self.labels_of(phones, word)
+            first, last = labels[:1], labels[-1:]
+            self._chains.append((begin, end, labels[1:-1] or [EPSILON], 0.0))
+        for source, correction in ((quiet, silences.from_silence), (hub, silences.from_speech)):
+            self._chains.append((source, begin, first, round_to_grid(cost) + round_to_grid(correction)))
+        for target, price in ((silent, silences.to_silence), (spoken, silences.to_speech)):
+            self._chains.append((end, target, last, round_to_grid(price)))
 
     def add_skip(self, source: int, target: int, cost: float = 0.0) -> None:
         """Add an epsilon arc."""

@@ -195,17 +195,26 @@ def lexicon_acceptor(
     words = [word for word in lookahead if word not in (SENTENCE_START, SENTENCE_END)]
     acceptor = LexiconAcceptor(dict(state_map), words, lexicon.silence, options.silence_topology)
     start, begun, hub, after, end, final = range(6)
+    quiet = acceptor.add_node() if lexicon.silences else hub  # after silence
     for phones, cost in lexicon.starts:
         acceptor.add_path(start, begun, phones, SENTENCE_START, cost)
     for word, phones, cost in lexicon.words:
-        if word in lookahead:
+        if word not in lookahead:
+            continue
+        if lexicon.silences:
+            ways = ((quiet, after), (hub, hub))
+            acceptor.add_word(ways, phones, word, lookahead[word] + cost, lexicon.silences[word, phones])
+        else:
             acceptor.add_path(hub, after, phones, word, lookahead[word] + cost)
     for phones, cost in lexicon.ends:
         acceptor.add_path(end, final, phones, SENTENCE_END, lookahead[SENTENCE_END] + cost)
-    acceptor.add_skip(begun, hub)
+    acceptor.add_skip(begun, quiet)
     acceptor.add_skip(begun, end)
     acceptor.add_skip(after, end)
-    if lexicon.optional_silence:
+    if lexicon.silences:
+        assert lexicon.silence is not None
+        acceptor.add_path(after, quiet, (lexicon.silence,), None, 0.0)
+    elif lexicon.optional_silence:
         assert lexicon.silence is not None
         p = options.silence_probability
         acceptor.add_path(after, hub, (lexicon.silence,), None, 0.0 if p is None else -math.log(p))

@@ -26,7 +26,7 @@ class GraphOptions(Options):
     )
     silence_probability: float | None = option(
         None,
-        "probability of silence between words (default: silence has no cost)",
+        "probability of silence between words for which the dictionary has none (default: silence has no cost)",
         flag="--sil-prob",
         metavar="P",
         above=0,
@@ -44,6 +44,9 @@ class GraphOptions(Options):
         metavar="NAME",
     )
     pronunciation_scale: float = option(1.0, "scale of ln pronunciation probabilities", flag="--pron-scale", least=0)
+    silence_scale: float = option(
+        1.0, "scale of ln silence probabilities of the dictionary; 0 ignores them", flag="--sil-scale", least=0
+    )
     drop_missing: bool = option(
         False,
         "leave out words that are not in the language model, and pronunciations with phones that have no model",

@@ -36,7 +36,10 @@ def best_completion(arrays: ArcArrays) -> np.ndarray:
         through = cost[arcs] + np.repeat(distance[lowered], sizes)
         np.minimum.at(distance, source[arcs], through)
         lowered = np.unique(source[arcs][through < before])
-    raise GraphError("acceptor: a cycle of negative cost; expected costs that are -ln of probabilities")
+    raise GraphError(
+        "acceptor: a cycle of negative cost; expected costs that are -ln of probabilities, or, if the dictionary has "
+        "corrections of silence far above 1, a smaller silence_scale"
+    )
 
 
 def push_to_start(arrays: ArcArrays) -> ArcArrays:

@@ -6,6 +6,8 @@ Each slot has alternatives (a word's pronunciations), each a chain of phones; wi
 its neighbours, across words too, where short pause is not a neighbour.  Every alternative has its own positions, so
 that a path identifies it.  Models have the topology of PhoneModels; models that can be passed without a frame (tee
 models) become arcs from their predecessors to their successors.
+
+If words have costs of silence (`SilenceCosts`), each decides whether it follows; short pause counts as none.
 """
 
 import copy
@@ -16,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from decoder.graph.lexicon import SilenceCosts, silences_of
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import has_context
-from decoder.lm.language_model import SENTENCE_START
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
@@ -27,7 +30,7 @@ from readers.htk.trees import split_triphone
 
 BEGIN = -1  # source of arcs into a first position
 Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost after it
-Hubs = dict[tuple[str | None, str | None], Flow]  # by the phones before and after
+Hubs = dict[tuple[str | None, str | None, bool], Flow]  # by the phones before and after, and whether silence is beside
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,15 @@ class TranscriptGraph:
 
 @dataclass(frozen=True)
 class _Slot:
-    """A place in the transcript; an alternative is (phones, cost, output), `skip` the cost of leaving the place out."""
+    """A place in the transcript; an alternative is (phones, cost, output), `skip` the cost of leaving the place out.
+
+    silences: of the alternatives of a word, if the dictionary has probabilities of silence.
+    """
 
     alternatives: list[tuple[tuple[str, ...], float, str]]
     word: int
     skip: float | None
+    silences: Sequence[SilenceCosts] = ()
 
 
 class TranscriptGraphs:
@@ -143,6 +150,7 @@ class TranscriptGraphs:
         pause = self.options.short_pause if self.options.short_pause is not None else SHORT_PAUSE
         self.pause = pause if pause in models.states else None
         self.silence = self._silence(dictionary)
+        self.silences = silences_of(dictionary or (), self.options) if self.silence else {}
         self.words = None if dictionary is None else self._words(dictionary)
         optional_silence = self.options.optional_silence
         self.insert_silence = dictionary is not None if optional_silence is None else optional_silence
@@ -168,12 +176,18 @@ class TranscriptGraphs:
         words: dict[str, dict[tuple[tuple[str, ...], str], float]] = {}
         for entry in dictionary:
             phones = tuple(entry.phones)
+            is_mark = entry.word in (SENTENCE_START, SENTENCE_END)
+            if is_mark and not phones:
+                continue  # only there for its probabilities of silence
             while self.context and len(phones) > 1 and phones[-1] in (self.silence, self.pause):
                 phones = phones[:-1]  # optional between words anyway
             cost = -self.options.pronunciation_scale * math.log(entry.probability or 1.0)
             key = (phones, entry.output_word)
             pronunciations = words.setdefault(entry.word, {})
-            pronunciations[key] = min(cost, pronunciations.get(key, math.inf))
+            if cost < pronunciations.get(key, math.inf):
+                pronunciations[key] = cost
+                if self.silences and not is_mark:
+                    self.silences[entry.word, phones] = self.silences[entry.word, tuple(entry.phones)]
         return {
             word: [(p, cost, out) for (p, out), cost in pronunciations.items()]
             for word, pronunciations in words.items()
@@ -208,10 +222,14 @@ class TranscriptGraphs:
             phone_names = self.models.states.keys() | self.phones
             _refuse([name for name in transcript if name not in phone_names], "phones", "the HMM set")
             spoken = [[((name,), 0.0, name)] for name in transcript]
-        words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
         if not self.insert_silence or self.silence is None:
-            return words
-        p = self.options.silence_probability
+            return [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
+        beside = [
+            [self.silences.get((word, phones), SilenceCosts()) for phones, _, _ in choices] if self.silences else []
+            for word, choices in zip(transcript, spoken)
+        ]
+        words = [_Slot(choices, i, None, costs) for i, (choices, costs) in enumerate(zip(spoken, beside))]
+        p = None if self.silences else self.options.silence_probability
         silent, nothing = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
         silent += self.silence_cost
         at_ends = _Slot([((self.silence,), silent, "")], -1, nothing)
@@ -256,39 +274,52 @@ class TranscriptGraphs:
 
 
 class _Builder:
-    """Builds one graph slot by slot; `hubs`: (phone before, phone after) -> the Flow between them."""
+    """Builds one graph slot by slot; `hubs`: (phone before, phone after, silence) -> the Flow between them.
+
+    silence: if words have costs of silence, whether it stands there, which the word before it has decided; else False.
+    """
 
     def __init__(self, graphs: TranscriptGraphs):
         self.graphs = graphs
+        self.has_silences = graphs.insert_silence and bool(graphs.silences)
         self.units: list[TranscriptUnit] = []
         self.states: list[tuple[str, int]] = []  # name, unit
         self.arcs: list[tuple[int, int, float]] = []  # source or BEGIN, target, cost
 
     def build(self, slots: Sequence[_Slot], follows: Sequence[set[str | None]]) -> TranscriptGraph:
         start = self.graphs.neighbour(self.graphs.silence)
-        hubs = {(start, first): {BEGIN: 0.0} for first in follows[0]}
+        at_start, at_end = (
+            self.graphs.silences.get((mark, ()), SilenceCosts()) for mark in (SENTENCE_START, SENTENCE_END)
+        )
+        hubs: Hubs = {(start, first, False): {BEGIN: at_start.to_speech} for first in follows[0]}
+        if self.has_silences:
+            hubs |= {(start, first, True): {BEGIN: at_start.to_silence} for first in follows[0]}
         for slot, after in zip(slots, follows[1:]):
             hubs = self._slot(slot, hubs, after)
         final: Flow = {}
-        for flow in hubs.values():
-            _merge(final, flow)
+        for (_, _, is_silent), flow in hubs.items():
+            _merge(final, flow, at_end.from_silence if is_silent else at_end.from_speech)
         return self._finish(final)
 
     def _slot(self, slot: _Slot, hubs: Hubs, after: set[str | None]) -> Hubs:
         neighbour = self.graphs.neighbour
         reached: Hubs = {}
+        spoken = [(key, flow) for key, flow in hubs.items() if key[1] in after and not key[2]]
         if slot.skip is not None:
-            for (left, right), flow in hubs.items():
-                if right in after:
-                    _merge(reached.setdefault((left, right), {}), flow, slot.skip)
-        for phones, cost, output in slot.alternatives:
+            for key, flow in spoken:
+                _merge(reached.setdefault(key, {}), flow, slot.skip)
+        for number, (phones, cost, output) in enumerate(slot.alternatives):
             if phones == (self.graphs.pause,) and slot.word < 0:
-                for (left, right), flow in hubs.items():
-                    if right in after:
-                        unit = TranscriptUnit(phones[0], slot.word, phones, output)
-                        _merge(reached.setdefault((left, right), {}), self._unit(unit, _plus(flow, cost)))
+                for key, flow in spoken:
+                    unit = TranscriptUnit(phones[0], slot.word, phones, output)
+                    _merge(reached.setdefault(key, {}), self._unit(unit, _plus(flow, cost)))
                 continue
-            arriving = {left: flow for (left, right), flow in hubs.items() if right == neighbour(phones[0])}
+            silences = slot.silences[number] if slot.silences else SilenceCosts()
+            arriving: dict[str | None, Flow] = {}
+            for (left, right, is_silent), flow in hubs.items():
+                if right == neighbour(phones[0]) and (slot.word >= 0 or is_silent == self.has_silences):
+                    correction = silences.from_silence if is_silent else silences.from_speech
+                    _merge(arriving.setdefault(left, {}), flow, correction)
             for i, phone in enumerate(phones):
                 rights = after if i == len(phones) - 1 else {neighbour(phones[i + 1])}
                 if phone in self.graphs.models.states:  # a model without context
@@ -304,8 +335,14 @@ class _Builder:
                 cost = 0.0
                 if i < len(phones) - 1:
                     arriving = {neighbour(phone): _union(flows.values())}
+            last = neighbour(phones[-1])
             for right, flow in flows.items():
-                _merge(reached.setdefault((neighbour(phones[-1]), right), {}), flow)
+                if slot.word < 0:
+                    _merge(reached.setdefault((last, right, self.has_silences), {}), flow)
+                    continue
+                _merge(reached.setdefault((last, right, False), {}), flow, silences.to_speech)
+                if self.has_silences:
+                    _merge(reached.setdefault((last, right, True), {}), flow, silences.to_silence)
         return reached
 
     def _unit(self, unit: TranscriptUnit, entering: Flow) -> Flow:

@@ -109,6 +109,7 @@ def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
     Raises GraphError for a short pause elsewhere.
     """
     best: dict[tuple[str, tuple[str, ...]], float] = {}
+    silences = dict(lexicon.silences)
     for word, phones, cost in lexicon.words:
         end = len(phones)
         while end > 1 and phones[end - 1] in (silence, pause):
@@ -119,8 +120,12 @@ def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
                 "after the last phone, if anywhere"
             )
         key = (word, phones[:end])
-        best[key] = min(cost, best.get(key, math.inf))
-    return replace(lexicon, words=[(word, phones, cost) for (word, phones), cost in best.items()])
+        if cost < best.get(key, math.inf):
+            best[key] = cost
+            if lexicon.silences:
+                silences[key] = lexicon.silences[word, phones]
+    words = [(word, phones, cost) for (word, phones), cost in best.items()]
+    return replace(lexicon, words=words, silences=silences)
 
 
 def silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
@@ -189,7 +194,9 @@ def _compile(
     }
     silent = topology(silence)
     short = topology(pause) if pause else None
-    arrays = cross_word_acceptor(table, numbered, silent, short, costs_between(options, lexicon, models, pause), marks)
+    between = costs_between(options, lexicon, models, pause)
+    silences = [lexicon.silences[word, of_word] for word, of_word, _ in words] if lexicon.silences else []
+    arrays = cross_word_acceptor(table, numbered, silent, short, between, marks, silences)
     final = np.array(meaning)
     if table.identifies_phones and _identifies_silences(table, final, silent, short):
         return relabelled(arrays, final), symbols, None
@@ -227,7 +234,7 @@ def costs_between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, 
     """
     if not lexicon.optional_silence:
         return Between(None, None, 0.0)
-    p = options.silence_probability
+    p = None if lexicon.silences else options.silence_probability  # words have the costs of what follows them
     silent, not_silent = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
     if pause is None:
         return Between(silent, None, not_silent)

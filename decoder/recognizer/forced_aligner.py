@@ -17,6 +17,7 @@ from decoder.alignment.long_recordings.long_alignment import align_long
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
 from decoder.recognizer.bundle import G2P_MODEL, Bundle
 from decoder.recognizer.front_end import FrontEnd
@@ -211,9 +212,13 @@ class ForcedAligner:
         Returns
         -------
         list of (str, sequence)
-            Each word as it is looked up, with its pronunciations, none if it is not in the dictionary.
+            Each word as it is looked up, with its pronunciations, none if it is not in the dictionary; then the costs
+            of silence beside each pronunciation, if the dictionary has them.
         """
-        return [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
+        variants = [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
+        marks = [(mark, ()) for mark in (SENTENCE_START, SENTENCE_END)]
+        keys = marks + [(word, phones) for word, choices in variants for phones, _, _ in choices]
+        return variants + [(key[0], self.graphs.silences[key]) for key in keys if key in self.graphs.silences]
 
     def completed(self, words: Sequence[str]) -> Self:
         """Return an aligner that can pronounce some words, of which the dictionary may lack some.

@@ -6,3 +6,5 @@ from readers.dictionaries.options import WordList as WordList
 from readers.dictionaries.phones import change_phones as change_phones
 from readers.dictionaries.phones import read_phone_replacements as read_phone_replacements
 from readers.dictionaries.phones import without_stress as without_stress
+from readers.dictionaries.silence import read_silprob as read_silprob
+from readers.dictionaries.silence import write_with_silence as write_with_silence

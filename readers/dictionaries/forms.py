@@ -7,9 +7,11 @@ mfa    as Kaldi; if there is a tab, the word extends to the first one and may co
 
 Only HTK has quotes and backslashes: in the other forms `'bout` is a word like any other.  Four numbers after the word
 are those of MFA's trained dictionaries and of Kaldi's lexiconp_silprob.txt: the probability of the pronunciation, and
-three of silence, which are not used.
+those of `SilenceProbabilities`.  Kaldi has those of the beginning and the end of an utterance in silprob.txt, beside
+the dictionary.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,12 +21,13 @@ from readers.common.faults import OnFault
 from readers.common.file_part import FilePart
 from readers.common.report import Figures
 from readers.common.text import decode_lines, is_number, read_bytes
+from readers.dictionaries.silence import SENTENCE_START, SILPROB, read_silprob
 from readers.errors import ConfigError, FormatError
-from readers.htk.dictionary import Pronunciation, collect_pronunciations, parse_line
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities, collect_pronunciations, parse_line
 from readers.language.cmudict import COMMENT, VARIANT, split_cmu_line
 
 FORMS = ("htk", "cmu", "kaldi", "mfa")
-NUM_SILENCE_NUMBERS = 3
+NUM_SILENCE_NUMBERS = len(SilenceProbabilities._fields)
 # HTK's output symbol, escapes, and names in double quotes.
 _HTK_SIGN = re.compile(r"""\s*\S+\s+\[|.*\\(?:['"\\]|[0-7]{3})|\s*"[^"]*"(?:\s|$)|.*\s"[^"\s]+"(?:\s|$)""")
 
@@ -51,7 +54,8 @@ def read_any_dictionary(
     Returns
     -------
     list of Pronunciation
-        In file order.
+        In file order.  A dictionary with probabilities of silence beside which there is silprob.txt has two more, those
+        of <s> and </s>, without phones.
 
     Raises
     ------
@@ -68,7 +72,12 @@ def read_any_dictionary(
         raise ConfigError(f"form of a dictionary '{form}'; expected auto, {', '.join(FORMS)}")
     lines = read_dictionary_lines(path, form)
     parse = _PARSERS[detect_form(lines) if form == "auto" else form]
-    return collect_pronunciations(path, lines, parse, on_fault, on_note)
+    entries = collect_pronunciations(path, lines, parse, on_fault, on_note)
+    if isinstance(path, FilePart) or not any(entry.silence for entry in entries):
+        return entries
+    beside = Path(path).with_name(SILPROB)
+    has_ends = any(entry.word == SENTENCE_START for entry in entries)
+    return entries if has_ends or not beside.is_file() else entries + read_silprob(beside)
 
 
 def detect_form(lines: Iterable[str]) -> str:
@@ -144,12 +153,18 @@ def _parse_plain(word: str, fields: list[str], where: str) -> Pronunciation:
     phones = fields[len(numbers) :]
     if probability is not None and not 0 < float(probability) <= 1:
         raise FormatError(f"{where}: probability {probability} of {word!r}; expected more than 0 and at most 1")
+    silence = SilenceProbabilities(*map(float, numbers[1:])) if len(numbers) > 1 else None
+    if silence and not (0 <= silence.after <= 1 and all(0 <= factor < math.inf for factor in silence[1:])):
+        raise FormatError(
+            f"{where}: {' '.join(numbers[1:])} of silence beside {word!r}; expected a probability from 0 to 1, and two "
+            "factors of at least 0"
+        )
     if not phones:
         raise FormatError(f"{where}: no phones of {word!r}; expected at least one")
     number = next(filter(is_number, phones), None)
     if number is not None:
         raise FormatError(f"{where}: number {number} among the phones of {word!r}; expected names of phones")
-    return Pronunciation(word, None, None if probability is None else float(probability), tuple(phones))
+    return Pronunciation(word, None, None if probability is None else float(probability), tuple(phones), silence)
 
 
 def _leading_numbers(fields: list[str]) -> list[str]:
@@ -175,5 +190,6 @@ def summary(path: str) -> Figures:
         ("entries", f"{len(entries)} pronunciations"),
         ("phones", f"{len(phones)}: {' '.join(sorted(phones)[:12])}" + (" ..." if len(phones) > 12 else "")),
         ("probability", f"given for {sum(entry.probability is not None for entry in entries)}"),
+        ("silence", f"probabilities given for {sum(entry.silence is not None for entry in entries)}"),
         ("output", f"given for {sum(entry.output is not None for entry in entries)}"),
     ]

@@ -69,19 +69,22 @@ def change_phones(
     Returns
     -------
     changed : list of Pronunciation
-        Pronunciations that have become equal are merged; the merged one has the highest of their probabilities.
+        Pronunciations that have become equal are merged; the one with the highest probability is kept.
     num_merged : int
         Number of pronunciations that have disappeared.
     """
-    merged: dict[Pronunciation, float | None] = {}
+    merged: dict[Pronunciation, Pronunciation] = {}
     count = 0
     for entry in entries:
-        phones = tuple(new for phone in entry.phones for new in change(phone))
-        key = entry._replace(phones=phones, probability=None)
+        changed = entry._replace(phones=tuple(new for phone in entry.phones for new in change(phone)))
+        key = changed._replace(probability=None, silence=None)
         count += key in merged
-        merged_probability = merged.get(key, entry.probability)
-        merged[key] = max(merged_probability, entry.probability, key=lambda p: math.inf if p is None else p)
-    return [key._replace(probability=probability) for key, probability in merged.items()], count
+        merged[key] = max(merged.get(key, changed), changed, key=_rank)
+    return list(merged.values()), count
+
+
+def _rank(entry: Pronunciation) -> float:
+    return math.inf if entry.probability is None else entry.probability
 
 
 def check_phones(entries: Iterable[Pronunciation], where: object) -> None:

@@ -1,4 +1,5 @@
 from readers.htk.dictionary import Pronunciation as Pronunciation
+from readers.htk.dictionary import SilenceProbabilities as SilenceProbabilities
 from readers.htk.dictionary import read_dictionary as read_dictionary
 from readers.htk.dictionary import write_dictionary as write_dictionary
 from readers.htk.edit_script import Clustering as Clustering

@@ -16,6 +16,26 @@ from readers.common.text import escape, is_number, quote_name, read_lines, split
 from readers.errors import FormatError
 
 
+class SilenceProbabilities(NamedTuple):
+    """Where silence stands beside a pronunciation, as in Kaldi's lexiconp_silprob.txt and MFA's dictionaries.
+
+    Attributes
+    ----------
+    after : float
+        Probability that silence follows, in [0, 1].
+    from_silence, from_speech : float
+        Corrections, above or below 1, of the probability of the pronunciation after silence, and after a word.
+
+    References
+    ----------
+    Chen et al., Pronunciation and silence probability modeling for ASR, Interspeech 2015.
+    """
+
+    after: float
+    from_silence: float = 1.0
+    from_speech: float = 1.0
+
+
 class Pronunciation(NamedTuple):
     """One pronunciation of a word.
 
@@ -28,12 +48,15 @@ class Pronunciation(NamedTuple):
         Pronunciation probability in (0, 1]; None if not given.
     phones : tuple of str
         May be empty, for a word like !NULL.
+    silence : SilenceProbabilities or None
+        None if not given, as in HTK's form.
     """
 
     word: str
     output: str | None
     probability: float | None
     phones: tuple[str, ...]
+    silence: SilenceProbabilities | None = None
 
     @property
     def output_word(self) -> str:
@@ -82,7 +105,7 @@ def collect_pronunciations(
     """
     pronunciations: list[Pronunciation] = []
     lines_of: dict[Pronunciation, int] = {}
-    probabilities: dict[Pronunciation, float | None] = {}
+    read: dict[Pronunciation, Pronunciation] = {}
     repeated: list[tuple[Pronunciation, int]] = []
     unclear: list[Pronunciation] = []  # nan after the word can be a probability or a phone
     num_faults = 0
@@ -93,8 +116,8 @@ def collect_pronunciations(
             entry = parse(line, f"{path}:{number}")
             if entry is None:
                 continue
-            identity = entry._replace(probability=None)
-            if identity in lines_of and entry.probability == probabilities[identity]:
+            identity = entry._replace(probability=None, silence=None)
+            if read.get(identity) == entry:
                 repeated.append((identity, number))
                 continue
             if identity in lines_of:
@@ -109,7 +132,7 @@ def collect_pronunciations(
             num_faults += 1
             continue
         lines_of[identity] = number
-        probabilities[identity] = entry.probability
+        read[identity] = entry
         pronunciations.append(entry)
         if entry.probability is None and entry.phones and _is_nan(entry.phones[0]) and '"' not in line:
             unclear.append(entry)
@@ -207,7 +230,7 @@ def _skip_field(line: str, position: int) -> int:
 
 
 def write_dictionary(path: str | Path, pronunciations: Iterable[Pronunciation], readable: bool = False) -> None:
-    """Write a dictionary.
+    """Write a dictionary; HTK's form has no place for probabilities of silence.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ words or .TextGrid or .eaf (ELAN) files with utterances; the installed bundle en
 writes to aligned
   SPEAKER/RECORDING.TextGrid  tiers `words` and `phones`; of several speakers `SPEAKER - words`, `SPEAKER - phones`
   doubtful.csv                stretches of words that match the audio badly
+  variants.csv                how often each pronunciation of words with several was chosen
   damage.csv                  if utterances of more than two minutes differ from their transcripts: where
   report                      utterances that could not be aligned, and why
 and ends with
@@ -35,8 +36,8 @@ from recipes.cli.console import show_guesses, show_losses
 
 
 def run(options: AlignOptions, console: Console) -> int:
-    from decoder.recognizer.jobs.alignment.job import REPORT, align
-    from decoder.recognizer.jobs.alignment.output import DOUBTFUL, SEPARATE
+    from decoder.recognizer.jobs.alignment.job import DICTIONARY, REPORT, align
+    from decoder.recognizer.jobs.alignment.output import DOUBTFUL, SEPARATE, VARIANTS
 
     with console.progress("recordings") as progress:
         result = align(options, progress=progress, log=console.log, note=console.note)
@@ -46,6 +47,10 @@ def run(options: AlignOptions, console: Console) -> int:
         print(f"{result.num_unchanged} of {result.num_recordings} recordings are unchanged and were not aligned again")
     if result.doubtful:
         print(f"doubtful stretches: {options.out / DOUBTFUL}")
+    if result.variants:
+        print(f"chosen pronunciations: {options.out / VARIANTS}")
+    if options.dictionary_probabilities:
+        print(f"dictionary with probabilities: {options.out / DICTIONARY}")
     if options.train:
         print(f"model: {result.model}")
     if result.recordings:

@@ -15,10 +15,18 @@ line is printed:
 
   argonaut g2p test english.g2p other.dict
 measures a model on the words of another dictionary; the closest pronunciation of a word counts.
+
+  argonaut g2p probabilities words.dict aligned -o trained
+adds to a dictionary how often each pronunciation was chosen and silence stood beside it, in the TextGrids of `argonaut
+align` or other alignments, and writes to trained
+  mfa.dict              all of it, in MFA's form: --dict of other commands
+  lexiconp.txt, lexiconp_silprob.txt, silprob.txt   the same for Kaldi
+  report                pronunciations of the alignments that the dictionary lacks
 """
 
 import sys
 
+from decoder.alignment.dictionary.job import DictionaryProbabilitiesOptions
 from decoder.g2p.options import G2PApplyOptions, G2PMeasureOptions, G2PTrainOptions
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
@@ -64,6 +72,18 @@ def run_test(options: G2PMeasureOptions, console: Console) -> int:
     return 0
 
 
+def run_probabilities(options: DictionaryProbabilitiesOptions, console: Console) -> int:
+    from decoder.alignment.dictionary.job import REPORT, estimate_dictionary
+
+    result = estimate_dictionary(options, note=console.note)
+    show_losses(result.report, options.output / REPORT, console.verbose)
+    if console.verbose:
+        for word, phones, count in result.variants:
+            print(f"{word:<15} {count:>7} {' '.join(phones)}")
+    print(result.report.summary())
+    return result.report.exit_status
+
+
 COMMAND = Command(
     "g2p",
     actions=(
@@ -71,6 +91,12 @@ COMMAND = Command(
         Command("apply", G2PApplyOptions, run_apply, help="guess the pronunciations of words"),
         Command(
             "test", G2PMeasureOptions, run_test, help="compare a model's pronunciations with those of a dictionary"
+        ),
+        Command(
+            "probabilities",
+            DictionaryProbabilitiesOptions,
+            run_probabilities,
+            help="add probabilities of pronunciations and silence to a dictionary, from alignments",
         ),
     ),
 )

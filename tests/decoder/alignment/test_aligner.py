@@ -14,7 +14,7 @@ from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.results.outputs import alignment_labels
 from readers.errors import ConfigError, GraphError, ShapeError
-from readers.htk.dictionary import Pronunciation
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities
 from readers.htk.mlf import read_mlf, write_mlf
 
 LEVELS = ("word", "phone", "state")
@@ -59,9 +59,36 @@ def scores_for(models, num_frames, rng):
     return rng.normal(size=(len(set(models.senones.values())), num_frames)).astype(np.float32)
 
 
-def everything(models, rows, spoken, options, silence_cost, frames, acweight):
+SILENCES = {  # by phones, in DICTIONARY; the probabilities of Y are not given
+    ("a",): SilenceProbabilities(0.2, 1.3, 0.8),
+    ("b", "c"): SilenceProbabilities(0.6, 0.7, 1.6),
+    ("b",): SilenceProbabilities(1.0, 0.9, 1.1),
+}
+EDGES = [
+    Pronunciation("<s>", None, None, (), SilenceProbabilities(0.7)),
+    Pronunciation("</s>", None, None, (), SilenceProbabilities(0.5, 1.2, 0.4)),
+]
+
+
+def chen_cost(said, pauses, options):
+    """Cost of silence or none before each word and at the end, of Chen et al., 2015."""
+    p = options.silence_probability or 0.5
+    rest = 0.0 if options.silence_probability else -math.log(2)  # without a probability neither costs anything
+    cost, after = 0.0, 0.7
+    for phones, is_pause in zip([*said, None], pauses):
+        numbers = SilenceProbabilities(0.5, 1.2, 0.4) if phones is None else SILENCES.get(phones)
+        cost -= math.log(after if is_pause else 1 - after)
+        if numbers is not None:
+            cost -= math.log(numbers.from_silence if is_pause else numbers.from_speech)
+        if numbers is None:
+            cost += rest
+        after = p if numbers is None else min(numbers.after, 0.99)
+    return cost
+
+
+def everything(models, rows, spoken, options, silence_cost, frames, acweight, has_silences=False):
     """(cost, states of the frames, phones) of every path, from the definitions; spoken: alternatives of each word."""
-    p = options.silence_probability
+    p = None if has_silences else options.silence_probability
     silent, nothing = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
     silence = [((), nothing), (("sil",), silent + silence_cost)]
     between = [*silence, *([(("sp",), nothing)] if "sp" in models.states else [])]
@@ -72,6 +99,9 @@ def everything(models, rows, spoken, options, silence_cost, frames, acweight):
         slots += [alternatives, between if i < len(spoken) - 1 else silence]
     for choice in itertools.product(*slots):
         phones = [phone for names, _ in choice for phone in names]
+        extra = 0.0
+        if has_silences:
+            extra = chen_cost([names for names, _ in choice[1::2]], [n == ("sil",) for n, _ in choice[::2]], options)
         # Short pause is no neighbour.
         heard = ["sil", *(phone for phone in phones if phone != "sp"), "sil"]
         names, place = [], 0
@@ -80,7 +110,7 @@ def everything(models, rows, spoken, options, silence_cost, frames, acweight):
             triphone = f"{heard[place - 1]}-{phone}+{heard[place + 1]}" if phone != "sp" else phone
             names.append(phone if phone in models.states else triphone)
         for cost, states in walks(models, rows, names, frames, acweight):
-            yield cost + sum(c for _, c in choice), states, tuple(names)
+            yield cost + extra + sum(c for _, c in choice), states, tuple(names)
 
 
 def walks(models, rows, names, frames, acweight):
@@ -134,7 +164,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(14))
 def test_best_of_all_alignments(kind, seed):
     rng = np.random.default_rng(seed)
     models = KINDS[kind](rng)
@@ -143,13 +173,17 @@ def test_best_of_all_alignments(kind, seed):
     )
     words = [("X",), ("X", "Y"), ("Z", "X"), ("Y",)][seed % 4]
     acweight, silence_cost = float(rng.uniform(0.2, 2)), float(rng.uniform(-1, 1))
-    graphs = TranscriptGraphs(models, DICTIONARY, None, options, silence_cost)
+    has_silences = seed >= 8 and options.optional_silence is None
+    dictionary = DICTIONARY
+    if has_silences:
+        dictionary = EDGES + [entry._replace(silence=SILENCES.get(entry.phones)) for entry in DICTIONARY]
+    graphs = TranscriptGraphs(models, dictionary, None, options, silence_cost)
     scores = scores_for(models, graphs.graph(words).min_frames + int(rng.integers(0, 3)), rng)
     spoken = [
         [(entry.phones, -math.log(entry.probability or 1.0)) for entry in DICTIONARY if entry.word == word]
         for word in words
     ]
-    paths = list(everything(models, rows_of(models), spoken, options, silence_cost, scores.T, acweight))
+    paths = list(everything(models, rows_of(models), spoken, options, silence_cost, scores.T, acweight, has_silences))
     cost, states, names = min(paths, key=lambda path: path[0])
     result = Aligner(graphs, acweight).align(words, scores)
     assert result.total == pytest.approx(cost, rel=1e-6)

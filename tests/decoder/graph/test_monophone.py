@@ -10,7 +10,7 @@ import pytest
 from decoder.graph import GraphOptions, build_monophone_graph
 from readers.config.options import OptionFault
 from readers.errors import FormatError, GraphError
-from readers.htk.dictionary import Pronunciation, read_dictionary
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities, read_dictionary
 from readers.htk.frame_labels import read_state_list
 from readers.language.arpa import Arpa, ArpaOrder, read_arpa
 from readers.language.att import read_acceptor, write_acceptor
@@ -32,6 +32,38 @@ def floor_cost(log10):
 
 def grid(cost):
     return round(cost * 1024) / 1024
+
+
+def with_silences(dictionary, seed):
+    """Pronunciations with probabilities of silence, some without; each once, as a dictionary has them."""
+    rng = np.random.default_rng(seed)
+    entries = {(entry.word, entry.phones): entry for entry in dictionary}.values()
+    silences = [SilenceProbabilities(*np.round([rng.random(), *rng.uniform(0.5, 1.2, 2)], 2)) for _ in entries]
+    return [
+        entry if entry.word not in MARKS and rng.random() < 0.2 else entry._replace(silence=silence)
+        for entry, silence in zip(entries, silences)
+    ]
+
+
+def silence_costs(entry, options):
+    """(to silence, to speech, from silence, from speech) of a pronunciation, by Kaldi's make_lexicon_fst_silprob.py."""
+    if entry.silence is None:
+        p = options.silence_probability
+        return (0.0, 0.0, 0.0, 0.0) if p is None else (grid(-math.log(p)), grid(-math.log(1 - p)), 0.0, 0.0)
+    after = min(max(entry.silence.after, 0.01), 0.99)
+    factors = entry.silence.from_silence, entry.silence.from_speech
+    return tuple(grid(-options.silence_scale * math.log(x)) for x in (after, 1 - after, *factors))
+
+
+def silence_cost(said, pauses, dictionary, options):
+    """The cost of silence (True) or none between words, with silence at both ends, by Chen et al., 2015."""
+    start, end = (next(entry for entry in dictionary if entry.word == mark) for mark in MARKS)
+    costs = [silence_costs(entry, options) for entry in (start, *said, end)]
+    pauses = (True, *pauses, True) if said else (True,)  # <s> and </s> are silences
+    return sum(
+        before[0] + after[2] if pause else before[1] + after[3]
+        for before, after, pause in zip(costs, costs[1:], pauses)
+    )
 
 
 def random_task(seed):
@@ -92,7 +124,7 @@ def twin_paths(state_map, dictionary, probabilities, options, max_words, max_lab
     def marked(mark):
         return [[*walk[:-1], mark, walk[-1]] for walk in walks]
 
-    realisations = defaultdict(list)
+    realisations = []
     for entry in dictionary:
         if entry.word in MARKS:
             continue
@@ -101,21 +133,25 @@ def twin_paths(state_map, dictionary, probabilities, options, max_words, max_lab
         labels += [entry.word, *last] if before else [*last[:-1], entry.word, last[-1]]
         probability = 1.0 if entry.probability is None else entry.probability
         cost = floor_cost(probabilities[entry.word]) - options.pronunciation_scale * math.log(probability)
-        realisations[entry.word].append((labels, grid(cost)))
-    p = options.silence_probability
+        realisations.append((entry, (labels, grid(cost))))
+    has_silences = options.optional_silence and options.silence_scale and any(entry.silence for entry in dictionary)
+    p = None if has_silences else options.silence_probability
     between = [([], grid(0.0 if p is None or not options.optional_silence else -math.log(1 - p)))]
     if options.optional_silence:
         between += [(walk, grid(0.0 if p is None else -math.log(p))) for walk in walks]
     paths = {}
     for count in range(max_words + 1):
-        for words in itertools.product(realisations, repeat=count):
+        for words, pauses in itertools.product(
+            itertools.product(realisations, repeat=count), itertools.product((False, True), repeat=max(0, count - 1))
+        ):
             parts = [[(labels, 0.0) for labels in marked("<s>")]]
-            for i, word in enumerate(words):
-                parts += [between] if i else []
-                parts.append(realisations[word])
+            for i, (_, realisation) in enumerate(words):
+                parts += [between[1:] if pauses[i - 1] else between[:1]] if i else []
+                parts.append([realisation])
             parts.append([(labels, floor_cost(-0.5)) for labels in marked("</s>")])
+            extra = silence_cost([entry for entry, _ in words], pauses, dictionary, options) if has_silences else 0.0
             for labels, cost in concatenations(parts, max_labels):
-                paths[labels] = min(cost, paths.get(labels, math.inf))
+                paths[labels] = min(cost + extra, paths.get(labels, math.inf))
     return paths
 
 
@@ -141,9 +177,12 @@ def acceptor_paths(acceptor, max_words, max_labels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
-def test_paths_equal_those_spelled_out_from_the_dictionary(seed):
+@pytest.mark.parametrize(
+    ("seed", "has_silences"), [(seed, False) for seed in range(40)] + [(seed, True) for seed in range(12)]
+)
+def test_paths_equal_those_spelled_out_from_the_dictionary(seed, has_silences):
     state_map, dictionary, probabilities, options = random_task(seed)
+    dictionary = with_silences(dictionary, seed) if has_silences else dictionary
     graph = build_monophone_graph(state_map, None, dictionary, unigrams(probabilities), options)
     # Silence in any order has no longest path.
     max_labels = 12 if options.silence_topology == "any-order" else 50
@@ -152,9 +191,12 @@ def test_paths_equal_those_spelled_out_from_the_dictionary(seed):
     assert acceptor_paths(graph.acceptor, 2, max_labels) == expected
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_graph_is_deterministic_minimal_pushed_and_without_epsilons(seed):
+@pytest.mark.parametrize(
+    ("seed", "has_silences"), [(seed, False) for seed in range(40)] + [(seed, True) for seed in range(12)]
+)
+def test_graph_is_deterministic_minimal_pushed_and_without_epsilons(seed, has_silences):
     state_map, dictionary, probabilities, options = random_task(seed)
+    dictionary = with_silences(dictionary, seed) if has_silences else dictionary
     acceptor = build_monophone_graph(state_map, None, dictionary, unigrams(probabilities), options).acceptor
     acceptor.check()
     arcs = list(zip(*(a.tolist() for a in (acceptor.source, acceptor.target, acceptor.label, acceptor.cost))))

@@ -14,7 +14,15 @@ from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
-from tests.decoder.graph.test_monophone import completions, floor_cost, grid, num_classes, unigrams
+from tests.decoder.graph.test_monophone import (
+    completions,
+    floor_cost,
+    grid,
+    num_classes,
+    silence_cost,
+    unigrams,
+    with_silences,
+)
 from tests.decoder.graph.test_monophone import random_task as random_monophones
 from tests.decoder.graphs import make_arpa, random_orders
 
@@ -87,11 +95,11 @@ def walks(models, name, limit, mark=None):
     return done
 
 
-def joints(models, options, limit):
+def joints(models, options, limit, has_silences=False):
     """("sil", "sp" or "", labels, cost) of all that may stand between two words."""
     if not options.optional_silence:
         return [("", (), 0.0)]
-    p = options.silence_probability
+    p = None if has_silences else options.silence_probability
     silent, other = (0.0, 0.0) if p is None else (grid(-math.log(p)), -math.log(1 - p))
     found = [("sil", labels, silent + cost) for labels, cost in walks(models, "sil", limit)]
     passing = 0.0
@@ -107,7 +115,8 @@ def twin_paths(models, dictionary, lm_cost, options, max_words, max_labels):
     lm_cost(words): of a sentence, </s> included.
     """
     entries = [entry for entry in dictionary if entry.word not in MARKS]
-    between = joints(models, options, max_labels)
+    has_silences = options.optional_silence and any(entry.silence for entry in dictionary)
+    between = joints(models, options, max_labels, has_silences)
     starts, ends = (sorted(walks(models, "sil", max_labels, mark), key=lambda w: len(w[0])) for mark in MARKS)
     shortest = len(starts[0][0]) + len(ends[0][0])
     paths = {}
@@ -118,6 +127,8 @@ def twin_paths(models, dictionary, lm_cost, options, max_words, max_labels):
                     continue
                 middle, cost = spelled(models, said, gaps, options)
                 cost += sum(gap[2] for gap in gaps) + lm_cost([entry.word for entry in said])
+                if has_silences:
+                    cost += silence_cost(said, [gap[0] == "sil" for gap in gaps], dictionary, options)
                 for first, more in starts:
                     for last, still in ends:
                         if len(first) + len(middle) + len(last) > max_labels:
@@ -152,9 +163,12 @@ def spelled(models, said, gaps, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200))
-def test_paths_equal_those_spelled_out_from_the_definitions(seed):
+@pytest.mark.parametrize(
+    ("seed", "has_silences"), [(seed, False) for seed in range(200)] + [(seed, True) for seed in range(60)]
+)
+def test_paths_equal_those_spelled_out_from_the_definitions(seed, has_silences):
     models, dictionary, probabilities, options = random_task(seed)
+    dictionary = with_silences(dictionary, seed) if has_silences else dictionary
     vocabulary, orders = random_orders(np.random.default_rng(seed), list(probabilities), 1 + seed % 3)
     arpa = make_arpa(vocabulary, orders)
     graph = build_triphone_graph(models, dictionary, arpa, options)

@@ -94,6 +94,7 @@ ENTRY = st.builds(
     st.one_of(st.none(), st.text(st.characters(blacklist_categories=["Cs"]), max_size=8).map(canonical)),
     st.one_of(st.none(), st.floats(0, 1, exclude_min=True)),
     st.lists(NAME, max_size=4).map(tuple),
+    silence=st.none(),
 )
 
 

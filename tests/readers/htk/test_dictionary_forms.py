@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from readers.common.text import canonical
 from readers.dictionaries.forms import FORMS, detect_form, read_any_dictionary
 from readers.dictionaries.phones import change_phones, read_phone_replacements, without_stress
+from readers.dictionaries.silence import write_with_silence
 from readers.errors import ConfigError, FormatError
-from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities, write_dictionary
 
 # text -> (form, (word, probability, phones) of each pronunciation)
 DICTIONARIES = {
@@ -277,3 +279,61 @@ def test_a_real_cmudict():
     assert len(entries) > 100_000
     assert not any(f"{word}(2)" in words for word in words)
     assert any(word.startswith("'") for word in words)
+
+
+def test_probabilities_of_silence_are_read(tmp_path):
+    path = put(tmp_path / "mfa.dict", "a\t0.5\t0.2\t1.1\t0.9\tEY1\n<s>\t1\t0.75\t1\t1\tsil\n")
+    assert [entry.silence for entry in read_any_dictionary(path)] == [(0.2, 1.1, 0.9), (0.75, 1.0, 1.0)]
+
+
+def test_kaldi_has_the_silences_of_an_utterance_beside_the_dictionary(tmp_path):
+    path = put(tmp_path / "lexiconp_silprob.txt", "A 0.5 0.2 1.1 0.9 AH\n")
+    put(tmp_path / "silprob.txt", "<s> 0.99\n</s>_s 2.5\n</s>_n 0.01\noverall 0.20\n")
+    word, start, end = read_any_dictionary(path)
+    assert word == Pronunciation("A", None, 0.5, ("AH",), SilenceProbabilities(0.2, 1.1, 0.9))
+    assert (start.word, start.phones, start.silence.after) == ("<s>", (), 0.99)
+    assert (end.word, end.phones, end.silence) == ("</s>", (), (0.2, 2.5, 0.01))
+    plain = put(tmp_path / "lexiconp.txt", "A 0.5 AH\n")
+    assert [entry.word for entry in read_any_dictionary(plain)] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<s> 0.99\n</s>_s 2.5\n</s>_n 0.01\n", "no line of overall"),
+        ("<s> 1.5\n", "silprob.txt:1: '<s> 1.5'; expected each of <s>, </s>_s, </s>_n, overall once"),
+        ("<s> 0.5\n<s> 0.5\n", "silprob.txt:2: "),
+        ("<s> half\n", "silprob.txt:1: "),
+    ],
+)
+def test_faults_of_silprob_are_named(tmp_path, text, message):
+    path = put(tmp_path / "lexiconp_silprob.txt", "A 0.5 0.2 1.1 0.9 AH\n")
+    put(tmp_path / "silprob.txt", text)
+    with pytest.raises(FormatError, match=re.escape(message)):
+        read_any_dictionary(path)
+
+
+@pytest.mark.parametrize("numbers", ["1.5 1 1", "-0.5 1 1", "0.5 -1 1", "0.5 1 -inf"])
+def test_probabilities_of_silence_out_of_range_are_faults(tmp_path, numbers):
+    path = put(tmp_path / "d", f"A 1 {numbers} AH\n")
+    with pytest.raises(FormatError, match=r"d:1: .* of silence beside 'A'; expected a probability from 0 to 1"):
+        read_any_dictionary(path, "kaldi")
+
+
+def test_a_dictionary_with_silences_is_written_for_kaldi_and_mfa(tmp_path):
+    numbers = SilenceProbabilities(0.25, 1.5, 0.5)
+    entries = [
+        Pronunciation("a", None, 1 / 3, ("AH",), numbers),
+        Pronunciation("new york", None, 1.0, ("Y",), numbers),
+        Pronunciation("<s>", None, 1.0, ("sil",), SilenceProbabilities(0.75)),
+        Pronunciation("</s>", None, 1.0, ("sil",), SilenceProbabilities(0.2, 1.25, 0.75)),
+    ]
+    write_with_silence(tmp_path, entries)
+    assert (tmp_path / "lexiconp.txt").read_text() == "a 0.333333 AH\n"
+    assert (tmp_path / "lexiconp_silprob.txt").read_text() == "a 0.333333 0.25 1.50 0.50 AH\n"
+    assert (tmp_path / "silprob.txt").read_text() == "<s> 0.75\n</s>_s 1.25\n</s>_n 0.75\noverall 0.20\n"
+    assert read_any_dictionary(tmp_path / "mfa.dict") == [entries[0]._replace(probability=0.333333), *entries[1:]]
+    kaldi = read_any_dictionary(tmp_path / "lexiconp_silprob.txt")
+    assert kaldi == [entries[0]._replace(probability=0.333333)] + [
+        entry._replace(phones=(), probability=None) for entry in entries[2:]
+    ]

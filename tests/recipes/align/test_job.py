@@ -6,6 +6,7 @@ import pytest
 
 import argonaut
 from readers.config.options import OptionFault
+from readers.dictionaries import read_any_dictionary
 from tests.recipes.align.conftest import SPOKEN
 
 FILES = {"corpus": "corpus", "dict": "dict", "model": "tones.argo", "out": "aligned", "threads": 1}
@@ -47,3 +48,24 @@ def test_a_corpus_is_aligned_without_output(phonetician, capsys):
 def test_options_that_do_not_fit_are_named_as_in_python(options, message):
     with pytest.raises(OptionFault, match=message):
         argonaut.AlignOptions(**(FILES | options))
+
+
+def test_the_pronunciations_that_were_chosen_and_their_probabilities(phonetician):
+    path = phonetician.root / "dict"
+    path.write_text(path.read_text() + "BA c c\n")
+    result = argonaut.align(argonaut.AlignOptions(**FILES, dictionary_probabilities=True))
+    assert result.variants == [("BA", ("b", "a"), 2), ("BA", ("c", "c"), 0)]
+    assert Path("aligned/variants.csv").read_text() == "word,pronunciation,count\nBA,b a,2\nBA,c c,0\n"
+    trained = read_any_dictionary("aligned/dictionary/mfa.dict")
+    probabilities = {entry.phones: entry.probability for entry in trained if entry.word == "BA"}
+    assert probabilities == {("b", "a"): 1.0, ("c", "c"): pytest.approx(1 / 3, rel=1e-5)}
+    phonetician.write("dict", Path("aligned/dictionary/mfa.dict").read_text())
+    again = argonaut.align(argonaut.AlignOptions(**FILES))
+    assert (again.report.num_done, again.num_unchanged) == (3, 0)  # other costs of silence, aligned again
+    assert argonaut.align(argonaut.AlignOptions(**FILES)).num_unchanged == 3
+
+
+def test_without_words_of_several_pronunciations_there_are_no_variants(phonetician):
+    phonetician.write("aligned/variants.csv", "of an earlier run")
+    assert argonaut.align(argonaut.AlignOptions(**FILES)).variants == []
+    assert not Path("aligned/variants.csv").exists()

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from decoder.alignment.dictionary.job import write_probabilities
+from decoder.alignment.dictionary.probabilities import DictionaryCounts
+from decoder.alignment.dictionary.spoken import SILENCE, spoken_of
 from decoder.g2p.completion import Guesses
 from decoder.recognizer.assembly import bundle_dictionary
 from decoder.recognizer.bundle import Bundle
@@ -18,6 +21,7 @@ from decoder.recognizer.jobs.alignment.output import (
     transcript_of,
     write_recording,
     write_together,
+    write_variants,
 )
 from decoder.recognizer.jobs.alignment.recordings import Recording, check_output, recordings_of
 from decoder.recognizer.jobs.alignment.results import NO_TRANSCRIPT, KeptResults, file_marks, has_failed
@@ -32,8 +36,9 @@ from readers.common.faults import one_line
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation
 
-REPORT, GUESSED = "report", "guessed.dict"
+REPORT, GUESSED, DICTIONARY = "report", "guessed.dict", "dictionary"
 MOST_SHOWN = 12  # words of a stretch in messages
 
 
@@ -58,6 +63,8 @@ class AlignResult:
         Number of recordings of the corpus, and of those that were aligned by an earlier run.
     guesses : Guesses
         Pronunciations that the dictionary lacks.
+    variants : list of (str, tuple of str, int)
+        Word, phones and count of each pronunciation of the words that have several.
     """
 
     report: RunReport
@@ -68,6 +75,7 @@ class AlignResult:
     num_recordings: int = 0
     num_unchanged: int = 0
     guesses: Guesses = field(default_factory=Guesses)
+    variants: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
 
 
 def align(options: AlignOptions, *, progress: Progress = silent, log: Log = silent, note: Log = silent) -> AlignResult:
@@ -133,8 +141,25 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
     report = RunReport("utterances", lost=[*corpus.report.lost])
     _count(report, recordings, results.aligned, faults, doubtful)
     report.write(out / REPORT)
+    counts = _count_pronunciations(aligned, dictionary, case)
+    variants = counts.variants()
+    write_variants(variants, out)
+    if options.dictionary_probabilities and counts.counts:
+        write_probabilities(counts, aligner.graphs.silence or SILENCE[0], out / DICTIONARY)
     paths = result_files([recording.name for recording in aligned], options.format, out)
-    return AlignResult(report, tuple(aligned), tuple(doubtful), paths, model, len(recordings), num_unchanged, guesses)
+    return AlignResult(
+        report, tuple(aligned), tuple(doubtful), paths, model, len(recordings), num_unchanged, guesses, variants
+    )
+
+
+def _count_pronunciations(
+    recordings: Sequence[Alignment], dictionary: Sequence[Pronunciation], case: str
+) -> DictionaryCounts:
+    """Count the pronunciations that were chosen; case: in which words are looked up."""
+    utterances = (u for recording in recordings for u in recording.utterances if u.words)
+    counts = DictionaryCounts(dictionary, SILENCE)
+    counts.add((spoken_of(u.words, u.phones, u.start, u.end) for u in utterances), case)
+    return counts
 
 
 def _check_directory(options: AlignOptions) -> None:

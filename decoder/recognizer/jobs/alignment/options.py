@@ -81,6 +81,11 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         THRESHOLD, "confidence from 0 to 1 below which words are doubtful", least=0, most=1, metavar="X"
     )
     doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids and ELAN files")
+    dictionary_probabilities: bool = option(
+        False,
+        "estimate the probabilities of pronunciations and of silence beside them, and write the dictionary to "
+        "{out}/dictionary",
+    )
     beam: float | None = option(
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, most=math.inf,
         heading="search",

@@ -31,7 +31,7 @@ SEPARATE = {
 }  # formats with a file for each recording, and its extension
 CTM, CSV, MLF = ("words.ctm", "phones.ctm"), "alignment.csv", "alignment.mlf"  # of all recordings
 TOGETHER = {"ctm": CTM, "csv": (CSV,), "mlf": (MLF,)}
-DOUBTFUL, DAMAGE = "doubtful.csv", "damage.csv"
+DOUBTFUL, DAMAGE, VARIANTS = "doubtful.csv", "damage.csv", "variants.csv"
 
 
 def result_files(recordings: Sequence[str], formats: Iterable[str], out: Path) -> dict[str, tuple[Path, ...]]:
@@ -101,6 +101,15 @@ def write_together(
     if "mlf" in formats:
         write_mlf(out / MLF, (entry for result in results for entry in mlf_entries(result)))
     return doubtful
+
+
+def write_variants(variants: Sequence[tuple[str, tuple[str, ...], int]], out: Path) -> None:
+    """Write how often each pronunciation of words with several was chosen, if there are such words."""
+    if variants:
+        rows = ((word, " ".join(phones), count) for word, phones, count in variants)
+        write_table(out / VARIANTS, ("word", "pronunciation", "count"), rows)
+    else:
+        (out / VARIANTS).unlink(missing_ok=True)
 
 
 def as_json(result: Alignment, doubtful: Sequence[DoubtfulStretch]) -> dict[str, object]:

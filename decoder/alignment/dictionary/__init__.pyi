@@ -1,0 +1,7 @@
+from decoder.alignment.dictionary.job import AlignedDictionary as AlignedDictionary
+from decoder.alignment.dictionary.job import DictionaryProbabilitiesOptions as DictionaryProbabilitiesOptions
+from decoder.alignment.dictionary.job import DictionaryProbabilitiesResult as DictionaryProbabilitiesResult
+from decoder.alignment.dictionary.job import estimate_dictionary as estimate_dictionary
+from decoder.alignment.dictionary.probabilities import DictionaryCounts as DictionaryCounts
+from decoder.alignment.dictionary.spoken import SpokenUtterance as SpokenUtterance
+from decoder.alignment.dictionary.spoken import spoken_of as spoken_of
