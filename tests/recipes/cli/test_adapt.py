@@ -131,7 +131,7 @@ def test_a_compact_bundle_stays_compact(root, small_system, tmp_path, monkeypatc
 
 
 def test_given_pronunciations_replace_those_of_the_bundle(root, tmp_path):
-    write_lines(tmp_path / "given.dict", [f"{NEW} a c a", "C c c", "OTHER a"])
+    write_lines(tmp_path / "given.dict", [f"{NEW} 0.2 a c a", "C c c", "OTHER a"])
     options = AdaptOptions(
         bundle=root / "before.argo",
         texts=TextOptions(text=(root / "text",)),
@@ -142,6 +142,7 @@ def test_given_pronunciations_replace_those_of_the_bundle(root, tmp_path):
     result = adapt(options)
     entries = read_any_dictionary(result.bundle.parts["dictionary"])
     assert [entry.phones for entry in entries if entry.word == "C"] == [("c", "c")]
+    assert [entry.probability for entry in entries if entry.word == NEW] == [None]  # not that of a guess
     assert "OTHER" not in {entry.word for entry in entries}
     assert (result.added, result.guesses.entries, result.weight) == ((NEW,), [], 0.25)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["given.dict", "new.argo"]
@@ -187,6 +188,7 @@ def test_the_command_says_what_has_become_of_the_text(root, tmp_path, capsys):
         ("\n", None, FormatError, "text: no sentences; expected one per line"),
         ("...\n[noise]\n", None, FormatError, "text: no words; expected sentences, one per line"),
         ("AB ACA\n", "ACA a x a\n", FormatError, "given.dict: phone 'x' of 'ACA'; expected those of the bundle: a, b"),
+        ("?x XYZ\n", None, FormatError, "text: no word has a pronunciation, for example x, XYZ; expected a text in"),
         ("#!MLF!#\n", None, FormatError, "text:1: a master label file; expected sentences"),
     ],
 )

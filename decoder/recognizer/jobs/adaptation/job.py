@@ -98,7 +98,7 @@ def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> Ad
     words = text.words
     log(f"text: {counted(len(text.sentences), 'sentence')}, {counted(words.total(), 'word')}")
 
-    given = [entry for entry in given if entry.word in words]
+    given = Guesses([entry for entry in given if entry.word in words]).for_decoding()
     replaced = {entry.word for entry in given}
     entries = [*(entry for entry in entries if entry.word not in replaced), *given]
     guesses = _guesses(options, bundle, entries, words)
@@ -106,6 +106,11 @@ def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> Ad
         require_writable(guessed, [options.bundle, options.output, *options.texts.files, dictionary.dict])
         entries += guesses.for_decoding()
     pronounced = {entry.word for entry in entries}
+    if words.keys().isdisjoint(pronounced):
+        raise FormatError(
+            f"{' + '.join(map(str, options.texts.files))}: no word has a pronunciation, for example "
+            f"{listed(list(words), 3)}; expected a text in the language of {bundle.path}, or the option g2p or dict"
+        )
     added = tuple(sorted(word for word in words if word in pronounced and word not in in_graph))
 
     lm = load_language_model(bundle.parts[LM])
