@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lm.estimation import estimate
-from decoder.lm.language_model import LanguageModel
+from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.lm.mixing.mixture import best_weights, interpolate
 from decoder.recognizer.jobs.adaptation.text import AdaptationText
 from readers.language.arpa import Arpa
@@ -94,12 +94,8 @@ def fit_of(
     """
     costs = np.concatenate(model.sentence_costs(sentences))
     listed = {*before.vocabulary}
-    is_common = np.array([end or word in listed for words in sentences for word, end in _with_end(words)])
+    is_common = np.array([word in listed for sentence in sentences for word in (*sentence, SENTENCE_END)])
     common_costs = costs[is_common & np.isfinite(costs)]
     words = [word for sentence in sentences for word in sentence]
     num_unknown = sum(word not in vocabulary for word in words)
     return TextFit(float(np.exp(common_costs.mean())) if len(common_costs) else float("nan"), num_unknown / len(words))
-
-
-def _with_end(words: Sequence[str]) -> list[tuple[str, bool]]:
-    return [*((word, False) for word in words), ("", True)]

@@ -47,5 +47,5 @@ class AdaptOptions(Options):
         None,
         "weight of the text in the language model (default: the best for every tenth sentence, which is held out)",
         above=0,
-        most=1,
+        below=1,
     )
