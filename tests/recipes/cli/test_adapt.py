@@ -160,6 +160,21 @@ def test_words_that_cannot_be_pronounced_are_named(root, small_system, tmp_path)
     assert Recognizer.load(tmp_path / "new.argo").transcribe(root / "old.wav").text == "AB C"
 
 
+def test_guesses_with_phones_that_have_no_model_are_named(root, tmp_path):
+    entries = [Pronunciation(word, None, None, phones) for word, phones in (("XA", ("x", "a")), ("AC", ("a", "c")))]
+    G2P.train(entries, 1, passes=3).save(tmp_path / "x.g2p")
+    write_lines(tmp_path / "text", ["AB XXA ACA"])
+    options = AdaptOptions(
+        bundle=root / "before.argo",
+        texts=TextOptions(text=(tmp_path / "text",)),
+        dictionary=AdaptDictionary(g2p=tmp_path / "x.g2p"),
+        output=tmp_path / "new.argo",
+    )
+    result = adapt(options)
+    assert result.added == (NEW,)
+    assert result.guesses.without == [("XXA", "the bundle has no model of the phone 'x' of its guess")]
+
+
 @pytest.mark.parametrize(("held_out", "weight"), [("AB C", 0.05), ("CAB X", 0.95)])
 def test_neither_model_loses_the_words_that_only_it_has(held_out, weight):
     old = LanguageModel.from_arpa(estimate([["AB", "C"], ["BA"]], 2))

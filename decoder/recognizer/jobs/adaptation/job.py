@@ -101,7 +101,7 @@ def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> Ad
     given = Guesses([entry for entry in given if entry.word in words]).for_decoding()
     replaced = {entry.word for entry in given}
     entries = [*(entry for entry in entries if entry.word not in replaced), *given]
-    guesses = _guesses(options, bundle, entries, words)
+    guesses = _guesses(options, bundle, entries, words, graphs.phones)
     if guesses.entries:
         require_writable(guessed, [options.bundle, options.output, *options.texts.files, dictionary.dict])
         entries += guesses.for_decoding()
@@ -111,21 +111,22 @@ def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> Ad
             f"{' + '.join(map(str, options.texts.files))}: no word has a pronunciation, for example "
             f"{listed(list(words), 3)}; expected a text in the language of {bundle.path}, or the option g2p or dict"
         )
-    added = tuple(sorted(word for word in words if word in pronounced and word not in in_graph))
 
     lm = load_language_model(bundle.parts[LM])
     adapted = adapt_language(lm, text, options.order, options.weight)
     model = rounded(adapted.model) if bundle.is_compact else adapted.model
     log(f"language model: {len(model.vocabulary)} words, {model.num_arcs} n-grams")
-    recognised = {*in_graph, *added, SENTENCE_START, SENTENCE_END}
-    of_graph = [entry for entry in entries if entry.word in recognised]
+    wanted = {*in_graph, *words, SENTENCE_START, SENTENCE_END}
+    of_graph = [entry for entry in entries if entry.word in wanted]
     graph, cntkmap = graph_of_words(graphs, of_graph, model, f"{options.output}")
     log(f"graph: {graph.num_states} states, {len(graph.words)} words")
+    recognised = {*graph.words}
+    added = tuple(sorted(word for word in words if word in recognised and word not in in_graph))
     before = after = None
     if adapted.trial is not None:
         before = fit_of(lm, in_graph, lm, text.held_out)
         in_others = {word for sentence in text.other for word in sentence}
-        after = fit_of(adapted.trial, in_graph | in_others & pronounced, lm, text.held_out)
+        after = fit_of(adapted.trial, in_graph | in_others & recognised, lm, text.held_out)
     description = _described(bundle.description, options, text, added)
     new = replace_words(bundle, BundleWords(entries, model, graph, cntkmap), description, options.output)
     if guesses.entries:
@@ -143,16 +144,28 @@ def _require_phones(entries: Iterable[Pronunciation], graphs: TranscriptGraphs, 
 
 
 def _guesses(
-    options: AdaptOptions, bundle: Bundle, dictionary: Sequence[Pronunciation], words: Collection[str]
+    options: AdaptOptions,
+    bundle: Bundle,
+    dictionary: Sequence[Pronunciation],
+    words: Collection[str],
+    phones: Collection[str],
 ) -> Guesses:
-    """Return pronunciations of words that a dictionary lacks."""
+    """Return pronunciations of words that a dictionary lacks; phones: those that have models."""
     listed_words = {entry.word for entry in dictionary}
     missing = sorted(word for word in words if word not in listed_words)
     model = options.dictionary.g2p or bundle.parts.get(G2P_MODEL)
-    if model is not None:
-        return complete_dictionary(dictionary, missing, G2P.load(model)) if missing else Guesses()
-    reason = "no dictionary has it, and there is no pronunciation model"
-    return Guesses(without=[(word, reason) for word in missing])
+    if model is None or not missing:
+        reason = "no dictionary has it, and there is no pronunciation model"
+        return Guesses(without=[(word, reason) for word in missing])
+    guesses = complete_dictionary(dictionary, missing, G2P.load(model))
+    usable = []
+    for entry in guesses.entries:
+        foreign = [phone for phone in entry.phones if phone not in phones]
+        if foreign:
+            guesses.without.append((entry.word, f"the bundle has no model of the phone '{foreign[0]}' of its guess"))
+        else:
+            usable.append(entry)
+    return Guesses(usable, guesses.without)
 
 
 def _described(
