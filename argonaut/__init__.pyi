@@ -116,6 +116,10 @@ from decoder.recognizer.jobs import calibrate as calibrate
 from decoder.recognizer.jobs import models as models
 from decoder.recognizer.jobs import transcribe as transcribe
 from decoder.recognizer.jobs import transcribe_live as transcribe_live
+from decoder.recognizer.jobs.adaptation import AdaptDictionary as AdaptDictionary
+from decoder.recognizer.jobs.adaptation import AdaptOptions as AdaptOptions
+from decoder.recognizer.jobs.adaptation import AdaptResult as AdaptResult
+from decoder.recognizer.jobs.adaptation import adapt as adapt
 from decoder.recognizer.jobs.alignment import AlignOptions as AlignOptions
 from decoder.recognizer.jobs.alignment import AlignResult as AlignResult
 from decoder.recognizer.jobs.alignment import align as align

@@ -22,7 +22,7 @@ from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
 from readers.common.faults import counted, listed
 from readers.common.kernels import UNCOUNTED, njit
 from readers.errors import GraphError
-from readers.language.arpa import Arpa
+from readers.language.arpa import Arpa, ArpaOrder
 
 LN_10 = float(np.log(10.0))
 IMPOSSIBLE_LOG10 = -99.0  # ARPA files write "never" as -99
@@ -201,6 +201,43 @@ class LanguageModel:
         start = list(arpa.vocabulary).index(SENTENCE_START) if SENTENCE_START in arpa.vocabulary else None
         return cls(arrays, arpa.vocabulary, len(arpa.orders), 0 if start is None else state_of_word[start])
 
+    def to_arpa(self) -> Arpa:
+        """Return the n-grams of the automaton, those implied by longer ones included.
+
+        Returns
+        -------
+        Arpa
+            `from_arpa` makes the same automaton of it.
+
+        Raises
+        ------
+        GraphError
+            For a mixture, which has no list of n-grams.
+        """
+        if self.components:
+            raise GraphError("language model: a mixture of models; expected a single one, whose n-grams are listed")
+        arrays = self.arrays
+        logprob = log10_from_costs(arrays.cost)
+        backoff = log10_from_costs(arrays.backoff_cost)
+        source = np.repeat(np.arange(self.num_states), np.diff(arrays.first_arc))
+        # States are numbered in the order of the arcs that spell them; other arcs lead to a shorter history before.
+        latest = np.maximum.accumulate(arrays.next_state)
+        spells = np.diff(latest, prepend=0) > 0
+        orders: list[ArpaOrder] = []
+        histories = np.zeros((1, 0), np.int32)  # of the states from `first` on
+        first = 0
+        while len(histories):
+            arcs = slice(*arrays.first_arc[[first, first + len(histories)]])
+            words = np.column_stack([histories[source[arcs] - first], arrays.word[arcs]])
+            own = spells[arcs]
+            first += len(histories)
+            histories = words[own]
+            weights = np.zeros(len(words))
+            weights[own] = backoff[first : first + len(histories)]
+            if len(words):
+                orders.append(ArpaOrder(words, logprob[arcs], weights))
+        return Arpa(list(self.vocabulary), orders)
+
     @property
     def num_states(self) -> int:
         """Number of histories."""
@@ -292,6 +329,11 @@ def costs_from_log10(log10: np.ndarray) -> np.ndarray:
     """-ln of values given as log10, float64; -99 and less become inf."""
     log10 = np.asarray(log10, dtype=np.float64)
     return np.where(log10 <= IMPOSSIBLE_LOG10, np.inf, -LN_10 * np.maximum(log10, IMPOSSIBLE_LOG10))
+
+
+def log10_from_costs(costs: np.ndarray) -> np.ndarray:
+    """The inverse of `costs_from_log10`."""
+    return np.maximum(-np.asarray(costs, dtype=np.float64) / LN_10, IMPOSSIBLE_LOG10)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from acoustic.scoring.opening import open_scorer as open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
-from decoder.graph.compiled_graph import precompile
+from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.graph_file import load_graph, read_silence
 from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
@@ -183,21 +183,31 @@ def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequ
     The graph has what `argonaut graph` gives without options.  Raises GraphError for a decoder without language model,
     and for words that its language model cannot take.
     """
-    models = graphs.models
     where = decoder.graph.where
     if decoder.lm is None:
         raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
     lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
     vocabulary = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
     dictionary = [*(entry for entry in graphs.dictionary or () if entry.word in vocabulary), *entries]
+    graph, rows = graph_of_words(graphs, dictionary, lm, where)
+    return Decoder(graph, lm, decoder.options, rows, where)
+
+
+def graph_of_words(
+    graphs: TranscriptGraphs, dictionary: Sequence[Pronunciation], lm: LanguageModel, where: str
+) -> tuple[DecodingGraph, dict[str, int]]:
+    """Return the decoding graph of a dictionary, as `argonaut graph` builds it, and the network output of each state.
+
+    graphs: has the phone models; where: the name of the graph in messages.
+    """
+    models = graphs.models
     options = replace(graphs.options, drop_missing=True)
     if has_context(models):
         built = build_triphone_graph(models, dictionary, lm, options)
     else:
         built = build_monophone_graph(models.states, models.transitions, dictionary, lm, options)
     graph = precompile(built.acceptor, models.transitions, built.lookahead, models.states, built.outputs, where)
-    rows = {state: graphs.rows[state] for state in graph.states if state in graphs.rows}
-    return Decoder(graph, lm, decoder.options, rows, where)
+    return graph, {state: graphs.rows[state] for state in graph.states if state in graphs.rows}
 
 
 def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tuple["FrontEnd", TranscriptGraphs]:

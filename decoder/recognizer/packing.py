@@ -3,7 +3,7 @@
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from acoustic.network.model_file import scoring_bytes
 from acoustic.scoring.scorer import AcousticScorer
 from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
 from decoder.g2p.model import G2P
-from decoder.graph.graph_file import load_defaults, load_graph
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.graph.graph_file import load_defaults, load_graph, save_graph
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
@@ -44,6 +45,8 @@ from readers.common.files import atomic_write
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.tables.hmm_tables import write_cntkmap
 
 DATE = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal bundles are equal files
 PADDING_ID = 0xD935  # of the extra field that aligns the content of a member
@@ -168,12 +171,84 @@ def add_member(bundle: Bundle, name: str, content: bytes, path: str | Path) -> B
     """Write a bundle again, as `add_calibration` does, with another content of any optional member."""
 
     def fill(directory: Path) -> None:
-        for member, part in bundle.parts.items():
-            part.map().tofile(directory / member)
+        _copy_members(bundle, directory)
         (directory / name).write_bytes(content)
         describe(bundle.description, directory)
 
     return _publish(path, fill, bundle.is_compact)
+
+
+@dataclass(frozen=True)
+class BundleWords:
+    """What a recogniser knows of words.
+
+    Attributes
+    ----------
+    dictionary : list of Pronunciation
+    lm : LanguageModel
+    graph : DecodingGraph
+        Of both.
+    cntkmap : mapping of str to int
+        Network output of each HMM state of the graph.
+    """
+
+    dictionary: list[Pronunciation]
+    lm: LanguageModel
+    graph: DecodingGraph
+    cntkmap: Mapping[str, int]
+
+
+def replace_words(bundle: Bundle, words: BundleWords, description: BundleDescription, path: str | Path) -> Bundle:
+    """Write a bundle again, with other words; everything else is kept.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    words : BundleWords
+        Of a compact bundle, the costs of the language model should be `rounded`.
+    description : BundleDescription
+        Its vocabulary is set here.
+    path : str or Path
+        As for `pack`; it may be the file of the bundle.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    ArgonautError, OSError
+        As of `pack`.
+    """
+
+    def fill(directory: Path) -> None:
+        _copy_members(bundle, directory)
+        write_dictionary(directory / DICTIONARY, words.dictionary)
+        save_language_model(words.lm, directory / LM)
+        save_graph(words.graph, directory / GRAPH)
+        write_cntkmap(directory / CNTKMAP, words.cntkmap)
+        _make_search_tables(directory, description)
+        describe(replace(description, vocabulary=_num_words(words.graph)), directory)
+
+    return _publish(path, fill, bundle.is_compact)
+
+
+def _copy_members(bundle: Bundle, directory: Path) -> None:
+    for member, part in bundle.parts.items():
+        part.map().tofile(directory / member)
+
+
+def _num_words(graph: DecodingGraph) -> int:
+    """Return the number of words that can be recognised."""
+    return len({word for word in graph.outputs if word and word[0] != "<"})
+
+
+def _make_search_tables(directory: Path, description: BundleDescription) -> None:
+    """Write the search tables of the graph and the language model in a directory."""
+    lm = directory / LM
+    options: dict[str, Any] = dict(description.options)
+    search = SearchOptions(**options, silence=description.silence)
+    make_search_tables(directory / GRAPH, lm if lm.exists() else None, directory / CNTKMAP, search, directory / SEARCH)
 
 
 def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
@@ -221,22 +296,15 @@ def _fill(parts: BundleParts, directory: Path) -> None:
             shutil.copyfile(tables / name, directory / name)
     if parts.lm is not None:
         lm = open_language_model(parts.lm)
-        save_language_model(_rounded(lm) if parts.compact else lm, directory / LM)
+        save_language_model(rounded(lm) if parts.compact else lm, directory / LM)
     if parts.g2p is not None:
         g2p = G2P.load(parts.g2p)
         if parts.compact:
-            g2p.language_model = _rounded(g2p.language_model)
+            g2p.language_model = rounded(g2p.language_model)
         g2p.save(directory / G2P_MODEL)
     settings = read_hcopy_config(parts.features)
     FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
     options: dict[str, Any] = {**load_defaults(parts.graph).options, **parts.options}
-    make_search_tables(
-        directory / GRAPH,
-        None if parts.lm is None else directory / LM,
-        directory / CNTKMAP,
-        SearchOptions(**options, silence=parts.silence),
-        directory / SEARCH,
-    )
     description = BundleDescription(
         name=parts.name or Path(parts.model).stem,
         sample_rate=parts.sample_rate,
@@ -250,10 +318,11 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         licence=parts.licence,
         created_by=parts.created_by,
         errors=tuple(parts.errors),
-        vocabulary=len({word for word in graph.outputs if word and word[0] != "<"}),
+        vocabulary=_num_words(graph),
         lowest_rate=parts.lowest_rate,
         card=parts.card,
     )
+    _make_search_tables(directory, description)
     describe(description, directory)
 
 
@@ -267,8 +336,8 @@ def _compress(description: BundleDescription, directory: Path) -> None:
             file.unlink()
 
 
-def _rounded(model: LanguageModel) -> LanguageModel:
-    """Return a language model whose costs compress well."""
+def rounded(model: LanguageModel) -> LanguageModel:
+    """Return a language model whose costs compress well, as in compact bundles."""
     arrays = model.arrays
     costs = {"cost": rounded_costs(arrays.cost), "backoff_cost": rounded_costs(arrays.backoff_cost)}
     return LanguageModel(arrays._replace(**costs), model.vocabulary, model.order, model.start_state)

@@ -12,6 +12,7 @@ from decoder.lm.evaluation import perplexity
 from decoder.lm.language_model import LanguageModel, lm_step
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder, read_arpa
+from tests.decoder import graphs
 
 
 def make_arpa(vocabulary, orders):
@@ -80,6 +81,17 @@ def test_states_are_only_histories_that_differ_from_their_suffix(model):
         assert np.all(np.diff(words) > 0)
         assert s == 0 or words.size or arrays.backoff_cost[s] != 0
     assert arrays.next_state.max() < lm.num_states
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_automaton_can_be_made_again_of_its_ngrams(seed):
+    model = LanguageModel.from_arpa(
+        graphs.make_arpa(*graphs.random_orders(np.random.default_rng(seed), ["a", "b"], 1 + seed % 4))
+    )
+    again = LanguageModel.from_arpa(model.to_arpa())
+    assert (again.vocabulary, again.order, again.start_state) == (model.vocabulary, model.order, model.start_state)
+    for before, after in zip(model.arrays, again.arrays, strict=True):
+        np.testing.assert_array_equal(after, before)
 
 
 def test_interpreted_step_equals_the_compiled_one():
