@@ -11,12 +11,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
-from recipes.serve.alignments import align
-from recipes.serve.pronunciations import pronounce
-from recipes.serve.requests import error_response
+from recipes.serve.files.alignments import align
+from recipes.serve.files.pronunciations import pronounce
+from recipes.serve.files.requests import error_response
+from recipes.serve.files.transcriptions import transcribe
 from recipes.serve.security import AccessPolicy, Gate
 from recipes.serve.service import Service
-from recipes.serve.transcriptions import transcribe
 from recipes.serve.websocket import Session
 
 PAGE = Path(__file__).parent / "page"

@@ -14,8 +14,8 @@ from starlette.websockets import WebSocket
 
 from readers.common.text import read_lines
 from readers.errors import FormatError
+from recipes.serve.files.requests import error_response
 from recipes.serve.limits import AccessError
-from recipes.serve.requests import error_response
 
 LEAST_TOKEN = 16  # characters
 OPEN_PATHS = ("/", "/healthz")  # and the files of the page: they need no token

@@ -36,8 +36,8 @@ from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
 from readers.results.timed_words import Word
+from recipes.serve.files.requests import one_line
 from recipes.serve.limits import BusyError
-from recipes.serve.requests import one_line
 from recipes.serve.service import Service, Usage
 
 NORMAL, GOING_AWAY, BAD_DATA, POLICY, INTERNAL, TRY_LATER = 1000, 1001, 1007, 1008, 1011, 1013  # RFC 6455, IANA

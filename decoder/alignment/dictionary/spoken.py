@@ -10,7 +10,8 @@ from readers.htk.mlf import MLF, Label, read_mlf
 from readers.htk.storage.label_fields import HEADER
 from readers.htk.trees import split_triphone
 from readers.htk.units import TICKS_PER_SECOND
-from readers.results.textgrid import Tier, read_textgrid
+from readers.results.textgrid import read_textgrid
+from readers.results.tiers import Tier
 from readers.results.timed_words import Word, read_ctm
 
 SILENCE = ("sil", "SIL", "sp")

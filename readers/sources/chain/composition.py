@@ -117,7 +117,7 @@ def _slot(keys: Keys, values: Ints, key: Integer) -> Integer:
 
 
 @njit(cache=True)
-def _longer(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
+def _longer(array: npt.NDArray[Scalar], size: Integer) -> npt.NDArray[Scalar]:
     longer = np.empty(size, array.dtype)
     longer[: len(array)] = array
     return longer

@@ -12,8 +12,8 @@ import soundfile
 
 from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
-from recipes.serve.formats import FORMATS
-from recipes.serve.transcriptions import KNOWN_FIELDS
+from recipes.serve.files.formats import FORMATS
+from recipes.serve.files.transcriptions import KNOWN_FIELDS
 from tests.recipes.systems.small_system import RATE
 
 

@@ -13,8 +13,8 @@ from starlette.types import Receive
 from decoder.recognizer.jobs.pronunciation.result import text_of
 from readers.audio.duration import audio_seconds
 from readers.errors import FormatError, GraphError
-from recipes.serve.formats import JSON
-from recipes.serve.requests import Check, RequestError, answer, error_response, process_file, text_field
+from recipes.serve.files.formats import JSON
+from recipes.serve.files.requests import Check, RequestError, answer, error_response, process_file, text_field
 from recipes.serve.service import Service, Usage
 
 LONGEST = 60.0  # seconds of a sentence, which is aligned as a whole

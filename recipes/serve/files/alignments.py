@@ -21,8 +21,8 @@ from readers.audio.duration import audio_seconds
 from readers.common.temporary import scratch_directory
 from readers.corpora.corpus import Utterance
 from readers.htk.dictionary import Pronunciation
-from recipes.serve.formats import JSON, TEXT
-from recipes.serve.requests import Check, RequestError, answer, error_response, process_file, text_field
+from recipes.serve.files.formats import JSON, TEXT
+from recipes.serve.files.requests import Check, RequestError, answer, error_response, process_file, text_field
 from recipes.serve.service import Service, Usage
 
 NAME = "recording"

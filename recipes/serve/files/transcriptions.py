@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from recipes.serve.formats import FORMATS, media_type, response_text
-from recipes.serve.requests import Check, RequestError, answer, process_file, text_field
+from recipes.serve.files.formats import FORMATS, media_type, response_text
+from recipes.serve.files.requests import Check, RequestError, answer, process_file, text_field
 from recipes.serve.service import Service, Usage
 
 OTHER_NAMES = ("whisper-1",)  # of the model, which programs send that cannot be told another one
