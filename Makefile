@@ -23,7 +23,7 @@ $(DEVELOPED): $(INSTALLED)
 SPEECH = examples/speech.flac
 
 demo: install  ## recognise a recording, then synthesise a TIMIT-shaped corpus, train, decode, score
-	@if [ -f decoder/storage/models/en.argo ] && [ -f $(SPEECH) ]; then $(BIN)/argonaut transcribe en $(SPEECH); fi
+	$(BIN)/argonaut transcribe en $(SPEECH) --grammar examples/robot.jsgf --threshold -0.6
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
 test: lint docs  ## lint, import contract, documentation, every test

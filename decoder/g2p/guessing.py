@@ -77,7 +77,8 @@ class CompletedDictionary(DictionaryOptions):
         spoken = (word for word in words if not NO_WORD.fullmatch(word))
         guesses = complete_dictionary(dictionary, spoken, G2P.load(g2p))
         guesses.write(path)
-        log(guesses.summary(path))
+        if guesses.entries:
+            log(guesses.summary(path))
         phones = {phone for entry in dictionary for phone in entry.phones}
         if foreign := {phone for entry in guesses.entries for phone in entry.phones} - phones:
             log(f"phones of guesses that {self.dict or 'the dictionary'} lacks: {' '.join(sorted(foreign))}")

@@ -47,6 +47,9 @@ class GrammarOptions:
         Cost of entering the phone loop of `[unk]`, -ln; the higher, the less is recognised as `[unk]`.
     phone_cost : float
         Cost of each phone of the loop.  With 0, the loop could take words that stand beside `[unk]` at the same cost.
+    word_cost : float
+        Cost of each word, beside the word penalty of the search: sentences of a grammar have no language model, whose
+        costs would prevent short words from being inserted.  The graph does not have it, the search adds it.
     threshold : float
         Least score of an utterance that is accepted; see `Transcript.grammar_score`.  The default is tuned on AN4.
     drop_missing : bool
@@ -61,11 +64,12 @@ class GrammarOptions:
     weight_scale: float = 1.0
     unknown_cost: float = 5.0
     phone_cost: float = 0.01
+    word_cost: float = 3.0
     threshold: float = -0.47
     drop_missing: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("weight_scale", "unknown_cost", "phone_cost"):
+        for name in ("weight_scale", "unknown_cost", "phone_cost", "word_cost"):
             if not 0 <= getattr(self, name) <= 1e6:
                 raise GraphError(f"grammar: {name} {getattr(self, name)}; expected 0 to 1e6")
         if math.isnan(self.threshold):

@@ -72,7 +72,8 @@ class Grammar:
         self._search = search
         built = build_grammar_graph(network, graphs.models, graphs.dictionary or (), graphs.options, options)
         self.missing = [word for word, _ in built.dropped]
-        self.decoder = self._decoder(built, network.where)
+        word_penalty = search.word_penalty + options.word_cost
+        self.decoder = self._decoder(built, network.where).with_options(word_penalty=word_penalty)
         self.slots = SlotParser(network, built.lookahead, self.missing, built.outputs)
 
     @classmethod

@@ -39,6 +39,8 @@ NOT_RUN = {  # page and reason -> number of blocks
     "README.md: installation": 3,
     "README.md: server": 1,
     "docs/getting_started/bundles.md: microphone": 1,
+    "docs/getting_started/english.md: schematic": 1,
+    "docs/getting_started/english.md: server": 1,
     "docs/getting_started/from_htk_and_kaldi.md: schematic": 1,
     "docs/getting_started/hotwords.md: schematic": 2,
     "docs/getting_started/index.md: installation": 1,
@@ -136,7 +138,7 @@ def demo(tmp_path_factory) -> Path:
 def project(demo, tmp_path, monkeypatch) -> Path:
     """A directory like the project's after `make demo`."""
     shutil.copytree(demo / "exp", tmp_path / "exp", copy_function=shutil.copyfile)
-    for name in ("recipes", "benchmarks", "docs"):
+    for name in ("recipes", "benchmarks", "docs", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

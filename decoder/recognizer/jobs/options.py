@@ -59,6 +59,11 @@ class TranscribeOptions(Options):
         None,
         "recognise sentences of a grammar only: JSGF, HParse's notation, an SLF network or a JSON list of phrases",
     )
+    threshold: float | None = option(
+        None,
+        "grammar score, at most 0, below which a recording is rejected, with {grammar} (default: tuned on AN4)",
+        metavar="X",
+    )
     stream: bool = option(
         False, "recognise one recording while it arrives, and print the words of each utterance when it has ended"
     )
@@ -83,6 +88,7 @@ class TranscribeOptions(Options):
         self.require("nbest", has_form, f"is given with {{format}} {self.format}; expected text or json")
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
+        self.require("threshold", self.threshold is None or self.grammar is not None, "is given without {grammar}")
         guesses = self.grammar is None or self.hotwords.g2p is None
         self.hotwords.require("g2p", guesses, "is given with a grammar, whose words are given; expected only one")
         if self.stream:

@@ -132,7 +132,8 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
     if not confidences and not options.needs_lattice:
         recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
-        recognizer = recognizer.with_grammar(options.grammar)
+        chosen = {} if options.threshold is None else {"threshold": options.threshold}
+        recognizer = recognizer.with_grammar(options.grammar, **chosen)
         for entry in recognizer.guessed:
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
     recognizer = options.hotwords.applied_to(recognizer, log)
