@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from decoder.recognizer.jobs.delivery import Delivery
 from decoder.recognizer.jobs.options import JOINED, NAMED, TranscribeOptions
@@ -132,7 +133,7 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
     if not confidences and not options.needs_lattice:
         recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
-        chosen = {} if options.threshold is None else {"threshold": options.threshold}
+        chosen: dict[str, Any] = {} if options.threshold is None else {"threshold": options.threshold}
         recognizer = recognizer.with_grammar(options.grammar, **chosen)
         for entry in recognizer.guessed:
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
