@@ -115,8 +115,8 @@ def test_words_of_a_program():
     assert open_phrases({"cafe\u0301 au\u200c": 2.0}, 1.0, tables) == {(WORD, "au"): 2.0}
     assert open_phrases(["cafe\u0301"], 1.0, tables) == {(WORD,): 1.0}
     aligner = SimpleNamespace(name="aligner", _known=lambda words: ())
-    assert ForcedAligner._words(aligner, "cafe\u0301 au\u200c") == [WORD, "au"]
-    assert ForcedAligner._words(aligner, ("cafe\u0301", "au\u200c")) == [WORD, "au"]
+    assert ForcedAligner.words_of(aligner, "cafe\u0301 au\u200c") == [WORD, "au"]
+    assert ForcedAligner.words_of(aligner, ("cafe\u0301", "au\u200c")) == [WORD, "au"]
     record = {"inputs": ["x"], "words": ["cafe\u0301"]}
     assert parse_vocabularies([record])["x"].words == (WORD,)
 

@@ -38,7 +38,6 @@ def test_a_corpus_is_aligned_without_output(phonetician, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": None, "dict": None}, "model is missing; expected corpus, dict, model and out, or train"),
         ({"train": True}, "train is given with model tones.argo; expected only one of them"),
         ({"model": None, "train": True, "channel": "mix"}, "train is given with channel mix; expected only one"),
         ({"format": "praat"}, "format is 'praat'; expected textgrid or eaf or json or ctm or csv or mlf"),

@@ -122,6 +122,8 @@ def test_everything_works_with_the_keyboard(page, speech):
     assert press(Keys.TAB) == "record"
     assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
     assert press(Keys.TAB) == "choose"
+    assert press(Keys.TAB) == "said"
+    assert press(Keys.TAB) == "Align"
     assert press(Keys.TAB) == "AB"
     assert press(Keys.ARROW_RIGHT) == "C"
     assert press(Keys.TAB) == "play"
