@@ -9,12 +9,12 @@ from readers.common.arrays import Float32Array
 
 LINE_RATE = 8000  # Hz
 BAND, EDGE = (300.0, 3400.0), 100.0  # Hz; half of the width of the slopes
-CODECS = {"mulaw": "ULAW", "alaw": "ALAW", "gsm": "GSM610"}
+CODECS = {"mulaw": "ULAW", "alaw": "ALAW", "gsm": "GSM610", "pcm": "PCM_16"}
 FULL_SCALE = 32768.0
 
 
 def through_telephone(samples: Float32Array, rate: int, codec: str) -> Float32Array:
-    """Return speech as it comes out of a telephone: 300 to 3400 Hz, 8 kHz, coded.
+    """Return speech as it comes out of a telephone, 300 to 3400 Hz, or of a recorder at 8 kHz.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def through_telephone(samples: Float32Array, rate: int, codec: str) -> Float32Ar
         On the scale of 16-bit integers.
     rate : int
         Sample rate in Hz.
-    codec : {"mulaw", "alaw", "gsm"}
-        G.711 or GSM 06.10.
+    codec : {"mulaw", "alaw", "gsm", "pcm"}
+        G.711 or GSM 06.10, or 16 bits of everything below 4 kHz.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def through_telephone(samples: Float32Array, rate: int, codec: str) -> Float32Ar
     narrow = samples if rate == LINE_RATE else resample(samples, rate, LINE_RATE)
     if not len(narrow):  # shorter than a sample of the line
         return np.zeros(len(samples), np.float32)
-    decoded = coded(band_limited(narrow, LINE_RATE), codec)
+    decoded = coded(narrow if codec == "pcm" else band_limited(narrow, LINE_RATE), codec)
     wide = decoded if rate == LINE_RATE else resample(decoded, LINE_RATE, rate)
     return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)
 

@@ -10,9 +10,11 @@ from features.augmentation.noises import KINDS, noise
 from features.augmentation.rooms import room_response
 from readers.common.arrays import Float32Array
 
-ROOM, NOISE, BABBLE, TELEPHONE, CLIPPING = 0.5, 0.7, 0.3, 0.3, 0.1  # probabilities; that of babble among noises
+ROOM, NOISE, BABBLE, CLIPPING = 0.5, 0.7, 0.3, 0.1  # probabilities; that of babble among noises
+NARROW, TELEPHONE = 0.5, 0.5  # probability of 8 kHz; that of a telephone among them
 CLIPPED = (0.0005, 0.02)  # share of samples
 LEVEL = (100.0, 8000.0)  # rms on the scale of 16-bit integers
+TELEPHONES = [codec for codec in CODECS if codec != "pcm"]
 Babble = Callable[[int, np.random.Generator], np.ndarray]
 
 
@@ -56,6 +58,7 @@ def world_copy(
     else:
         rms = float(np.sqrt(np.mean(np.square(samples, dtype=np.float64))))
         samples = samples * np.float32(np.exp(rng.uniform(*np.log(LEVEL))) / rms)
-    if rng.random() < TELEPHONE:
-        samples = through_telephone(samples, rate, str(rng.choice(list(CODECS))))
+    if rng.random() < NARROW:
+        codec = str(rng.choice(TELEPHONES)) if rng.random() < TELEPHONE else "pcm"
+        samples = through_telephone(samples, rate, codec)
     return samples.astype(np.float32)

@@ -1,9 +1,12 @@
 """Commands whose process, or one of whose workers, is killed: nothing keeps running, and the next run can begin."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +33,18 @@ def start(*arguments) -> subprocess.Popen:
     )
 
 
-def killed(command: subprocess.Popen, working: list[int], which: str) -> list[str]:
-    """Kill the command or its first worker; return the lines that it prints, once none of its processes is left."""
+def killed(command: subprocess.Popen, working: list[int], which: str, until: Callable[[], bool] = lambda: True):
+    """Kill the command or its first worker; return the lines that it prints, once none of its processes is left.
+
+    until: the first of the workers that there are then is killed again and again until this is true.
+    """
     try:
         os.kill(command.pid if which == "parent" else working[0], signal.SIGKILL)
+        while not until():
+            time.sleep(0.05)
+            for worker in workers(command.pid)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
         shown = command.communicate(timeout=120)
         wait_for(lambda: not any(map(is_running, working)))
     finally:
@@ -85,7 +96,8 @@ def test_a_training_by_several_jobs_leaves_no_processes_behind(tmp_path, which):
     wait_for((tmp_path / "model" / "net.parallel" / "model.2").exists, command)
     working = workers(command.pid)
     assert working  # as many as there is work for
-    lines = killed(command, working, which)
+    # a worker that is idle at that moment, between two iterations, is replaced without a word
+    lines = killed(command, working, which, until=lambda: command.poll() is not None)
     if which == "worker":
         assert command.returncode == 2
         assert lines[-1].startswith("error: outer iteration ")

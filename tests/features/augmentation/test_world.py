@@ -114,6 +114,13 @@ def test_a_telephone_neither_delays_nor_lengthens(codec, rate):
         assert 10 * np.log10(np.mean(samples[middle] ** 2) / noise_power) > 25
 
 
+@pytest.mark.parametrize(("frequency", "gain"), [(100, 1), (1000, 1), (3600, 1), (4400, 0), (7000, 0)])
+def test_a_recorder_at_8_khz_has_everything_below_4_khz(frequency, gain):
+    middle = slice(4000, 12000)
+    passed = through_telephone(tone(frequency, RATE), RATE, "pcm")[middle]
+    assert np.std(passed) / np.std(tone(frequency, RATE)[middle]) == pytest.approx(gain, abs=0.02)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("rate", [8000, 16000, 44100, 96000])
 def test_a_telephone_takes_any_number_of_samples(codec, rate):
