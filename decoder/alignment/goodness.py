@@ -16,6 +16,8 @@ Communication 30, 2000; Hu, Qian, Soong and Wang, Improved mispronunciation dete
 acoustic models, Speech Communication 67, 2015.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from decoder.alignment.aligner import Alignment
@@ -88,9 +90,11 @@ class PhoneGoodness:
         (n,) array, float64
             At most 0, in the order of `alignment.phones`.
         """
+        spans = [(phone_of(unit.model), span.start, span.end) for unit, span in alignment.phones]
+        return self.of_spans(spans, scores)
+
+    def of_spans(self, spans: Iterable[tuple[str, int, int]], scores: np.ndarray) -> np.ndarray:
+        """Return the goodness (n,) f8 of phones, each with its first frame and the one after its last; see `of`."""
         posteriors = self.log_posteriors(scores)
         differences = posteriors - posteriors.max(axis=0)
-        rows = [self.phones[phone_of(unit.model)] for unit, _ in alignment.phones]
-        return np.array(
-            [differences[row, span.start : span.end].mean() for row, (_, span) in zip(rows, alignment.phones)]
-        )
+        return np.array([differences[self.phones[phone], start:end].mean() for phone, start, end in spans])

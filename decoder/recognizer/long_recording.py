@@ -36,24 +36,31 @@ def transcribe_long(
     """
     division = _Division(recording, front_end, decoder)
     words: list[Word] = []
+    phones: list[Word] = []
     reasons: list[str] = []
     scores: list[float] = []
     accepted: list[bool | None] = []
     lengths: list[int] = []
     for start, samples in division.utterances(progress):
         transcript = recognize(recording, samples, start)
-        words += [word._replace(start=word.start + start, end=word.end + start) for word in transcript.words]
+        words += _later(transcript.words, start)
+        phones += _later(transcript.phones, start)
         lengths.append(len(transcript.words))
         scores += [] if transcript.grammar_score is None else [transcript.grammar_score]
         accepted.append(transcript.accepted)
         end = start + len(samples) / recording.target
         reasons += [f"{start:.2f}-{end:.2f} s: {transcript.reason}"] if transcript.reason else []
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    joined = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds)
+    joined = Transcript(tuple(words), reasons[0] + more if reasons else "", recording.seconds, tuple(phones))
     if len(scores) < len(accepted) or not scores:
         return joined
     parse = None if transcript.parse_slots is None else partial(_slots_of_each, transcript.parse_slots, lengths)
     return replace(joined, grammar_score=min(scores), accepted=all(accepted), parse_slots=parse)
+
+
+def _later(labels: Sequence[Word], seconds: float) -> list[Word]:
+    """Return labels with times that are so much later."""
+    return [label._replace(start=label.start + seconds, end=label.end + seconds) for label in labels]
 
 
 def _slots_of_each(parse: SlotParse, lengths: Sequence[int], words: Sequence[str]) -> list[SlotSpan]:

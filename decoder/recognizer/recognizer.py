@@ -25,7 +25,7 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
-from decoder.recognizer.transcript import Transcript, transcript_of
+from decoder.recognizer.transcript import Transcript, recognised_phones, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
 from decoder.search.batch import in_order
@@ -334,6 +334,8 @@ class Recognizer(Variants):
         scores, period = self._audio.scores(recording, samples)
         result = self.decoder.decode(scores)
         transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
+        if self.goodness is not None:
+            transcript = replace(transcript, phones=recognised_phones(result, period, self.goodness, scores))
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def _transcript_graphs(self) -> TranscriptGraphs:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.alignment.aligner import Alignment as StateAlignment
+from decoder.alignment.goodness import PhoneGoodness
 from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
@@ -25,7 +26,7 @@ from readers.htk.slf import write_slf
 from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.lattice import Lattice
-from readers.results.timed_words import ALONE, TOGETHER, Word, sentence_object, write_textgrid
+from readers.results.timed_words import ALONE, TOGETHER, Word, label_objects, sentence_object, write_textgrid
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 
@@ -46,7 +47,8 @@ class Transcript:
     seconds : float
         Duration of the audio.
     phones, states : tuple of Word
-        Of an alignment: the phones and the states, which have the confidences of their phones; empty after recognition.
+        The phones, of an alignment or after `Recognizer.with_phones`, and the states of an alignment, which have the
+        confidences of their phones.
     make_lattice : callable or None
         Returns the lattice; None if there is none.
     calibrate : callable or None
@@ -154,10 +156,11 @@ class Transcript:
         Returns
         -------
         dict
-            `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `accepted`, `grammar_score` and
-            `slots` of a recogniser with a grammar; `notes` and `reason` unless they are empty.
+            `text`, `seconds` and `words` with `word`, `start`, `end` and `confidence`; `phones` likewise, `notes` and
+            `reason` unless they are empty; `accepted`, `grammar_score` and `slots` of a recogniser with a grammar.
         """
         content = {"text": self.text, "seconds": round(self.seconds, 3)} | sentence_object(self.words)
+        content |= {"phones": label_objects("phone", self.phones)} if self.phones else {}
         if alternatives > 1:
             content["alternatives"] = [sentence_object(sentence.words) for sentence in self.hypotheses(alternatives)]
         if self.accepted is not None:
@@ -201,7 +204,7 @@ class Transcript:
         ----------
         path : str or Path
             `x.txt`: the words; `.json`: see `as_dict`; `.srt`, `.vtt`: subtitles; `.ctm`, `.stm` (NIST), `.mlf` (HTK),
-            `.TextGrid` (Praat; with a tier of phones after an alignment): times; `.slf`: the lattice.
+            `.TextGrid` (Praat; with a tier of phones if it has them): times; `.slf`: the lattice.
         name : str, optional
             Of the recording, for formats that contain it; by default that of the file.
 
@@ -230,7 +233,7 @@ class Transcript:
         elif form == "slf":
             if self.lattice is None:
                 long = ", as the recording is long; recognised as a whole, it has one"
-                why = ", as its words were aligned" if self.phones else self._why() or long
+                why = ", as its words were aligned" if self.states else self._why() or long
                 raise ConfigError(f"{path.name}: no lattice{why}; expected one")
             write_slf(path, self.lattice)
         elif form == "textgrid":
@@ -288,6 +291,22 @@ def aligned_transcript(alignment: StateAlignment, period: int, seconds: float, g
         if unit.output
     ]
     return Transcript(tuple(words), "", seconds, tuple(phones), states=tuple(states))
+
+
+def recognised_phones(
+    result: DecodingResult, period: int, goodness: PhoneGoodness, scores: np.ndarray
+) -> tuple[Word, ...]:
+    """Return the phones of what was decoded: silence without, the others with a confidence.
+
+    period: of the frames in 100 ns units; scores (K, T): those that were decoded.
+    """
+    spoken = [(phone_of(phone.model), phone.start, phone.end) for phone in result.phones if not phone.is_silence]
+    confidences = iter(np.exp(goodness.of_spans(spoken, scores)).tolist())
+    phones = []
+    for phone in result.phones:
+        word = _word(phone_of(phone.model), phone.start * period, phone.end * period)
+        phones.append(word if phone.is_silence else word._replace(confidence=next(confidences)))
+    return tuple(phones)
 
 
 def _word(text: str, start: int, end: int) -> Word:

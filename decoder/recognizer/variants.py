@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from decoder.alignment.goodness import PhoneGoodness
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import decoder_with_words
 from decoder.recognizer.bundle import G2P_MODEL, Bundle
@@ -36,6 +37,7 @@ class Variants:
     _bundle: Bundle | None
     _audio: AudioInput
     guessed: tuple[Pronunciation, ...] = ()
+    goodness: PhoneGoodness | None = None  # of `with_phones`
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
@@ -177,6 +179,29 @@ class Variants:
         if g2p is not None:
             changed._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
         changed.decoder = changed.decoder.with_hotwords(phrases, score, on_fault)
+        return changed
+
+    def with_phones(self) -> Self:
+        """Return a recogniser whose transcripts have phones with times and confidences; everything else is shared.
+
+        Returns
+        -------
+        Recognizer
+            Silence is a phone without a confidence; the others have that of an alignment, see
+            `decoder.alignment.PhoneGoodness`.
+
+        Raises
+        ------
+        ConfigError
+            For a recogniser without dictionary and tables of models.
+
+        Examples
+        --------
+        >>> [phone.text for phone in Recognizer.load("digits.argo").with_phones().transcribe("speech.wav").phones]
+        ['sil', 'a', 'b', 'c', 'sil']
+        """
+        changed = self._changed("with_phones")
+        changed.goodness = PhoneGoodness(self._transcript_graphs())
         return changed
 
     def _g2p(self) -> "G2P | None":

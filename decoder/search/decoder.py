@@ -42,7 +42,7 @@ from decoder.search.kernels.token_store import STEPS, Trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, new_cache, search, start_search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.options import SearchOptions
-from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
+from decoder.search.path import PhoneTimes, SearchPath, WordTimes, phone_times, trace_path, word_times, written_words
 from decoder.search.search_graph import SearchTables, silence_models
 from readers.common.faults import OnFault
 from readers.errors import ConfigError, GraphError, ShapeError
@@ -96,6 +96,11 @@ class DecodingResult:
     def words(self) -> list[WordTimes]:
         """The words with their frames and costs; computed when first asked for."""
         return word_times(self.path, self.decoder.graph, self.decoder.silence) if self.decoder else []
+
+    @property
+    def phones(self) -> list[PhoneTimes]:
+        """The phone models with their frames, silence among them."""
+        return phone_times(self.path, self.decoder.graph, self.decoder.silence) if self.decoder else []
 
     @property
     def text(self) -> list[str]:

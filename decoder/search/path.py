@@ -295,6 +295,34 @@ def written_words(path: SearchPath, graph: DecodingGraph) -> list[str]:
     return [graph.outputs[word] for word in words if is_written(graph, word)]
 
 
+class PhoneTimes(NamedTuple):
+    """A phone model of a hypothesis with its times.
+
+    Attributes
+    ----------
+    model : str
+        Its name, in context: `b-a+c`.
+    start, end : int
+        Frames, end exclusive.
+    is_silence : bool
+    """
+
+    model: str
+    start: int
+    end: int
+    is_silence: bool
+
+
+def phone_times(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[PhoneTimes]:
+    """The phone models of a path with their times."""
+    phones = []
+    for first, last, model in model_instances(path, graph, silence)[0]:
+        states = np.flatnonzero(path.label[first:last] >= 0) + first
+        start, end = int(path.start[states[0]]), int(path.end[states[-1]])
+        phones.append(PhoneTimes(graph.models[model], start, end, bool(silence[model])))
+    return phones
+
+
 def word_times(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
     """The times of `timed_words`."""
     return [times for _, times in timed_words(path, graph, silence)]

@@ -141,19 +141,19 @@ def write_stm(path: str | Path, utterances: Utterances, channel: str = CHANNEL, 
             file.write(f"{_field(name)} {channel} {speaker} {start:.3f} {end:.3f} {text}\n")
 
 
-def word_objects(words: Iterable[Word]) -> list[dict[str, object]]:
-    """Return words as objects of JSON: word, start, end in seconds and, where it is known, confidence."""
+def label_objects(kind: str, labels: Iterable[Word]) -> list[dict[str, object]]:
+    """Return labels as objects of JSON: the label itself as `kind`, start, end in seconds and, if known, confidence."""
     return [
-        {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)}
-        | ({} if word.confidence is None else {"confidence": round(word.confidence, 4)})
-        for word in words
+        {kind: label.text, "start": round(label.start, 3), "end": round(label.end, 3)}
+        | ({} if label.confidence is None else {"confidence": round(label.confidence, 4)})
+        for label in labels
     ]
 
 
 def sentence_object(words: Iterable[Word]) -> dict[str, object]:
     """Return a sentence as an object of JSON: text and words."""
     words = list(words)
-    return {"text": " ".join(word.text for word in words), "words": word_objects(words)}
+    return {"text": " ".join(word.text for word in words), "words": label_objects("word", words)}
 
 
 def write_json(path: str | Path, utterances: Utterances) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from readers.common.report import RunReport
-from readers.results.timed_words import word_objects
+from readers.results.timed_words import label_objects
 
 if TYPE_CHECKING:
     from decoder.results.live_recognition import RecognitionEvent
@@ -52,7 +52,8 @@ class JsonDisplay:
 
             slots = {"slots": slot_objects(event.slots)}
         reason = {"reason": event.reason} if event.reason else {}
-        self.line({"type": "final", **times, "text": event.text, "words": word_objects(event.words), **slots, **reason})
+        words = label_objects("word", event.words)
+        self.line({"type": "final", **times, "text": event.text, "words": words, **slots, **reason})
 
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
         counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}

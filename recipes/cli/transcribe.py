@@ -12,7 +12,8 @@ standard input:
 Audio may have any format that libsndfile reads (WAV, FLAC, Ogg, Opus, MP3, SPHERE, AIFF, ...).  A higher sample rate
 than that of the training is resampled; a lower one needs --upsample, and several channels need --channel.
 Formats: text; json, one object per line with words, times and confidences; the subtitles srt and vtt; ctm (NIST), mlf
-(HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.
+(HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.  With --phones, json and textgrid
+have phones, too.
 Without -o the result is printed; with several files, text is printed after the name of each file.
 With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`,
 and `slots` with what was said for each tag of a JSGF grammar.

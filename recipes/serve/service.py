@@ -89,6 +89,11 @@ class Service:
         return self.recognizer.front_end.expected.rates[0] if bundle is None else bundle.description.sample_rate
 
     @functools.cached_property
+    def with_phones(self) -> Recognizer:
+        """The recogniser whose transcripts have phones; raises ConfigError for a bundle without what `align` needs."""
+        return self.recognizer.with_phones()
+
+    @functools.cached_property
     def words(self) -> list[str]:
         """The different words that can be recognised, in the order of the graph."""
         outputs = self.recognizer.decoder.graph.outputs

@@ -13,6 +13,7 @@ from readers.errors import ConfigError
 MAX_NBEST = 10_000
 LIVE = WITH_ALTERNATIVES = ("text", "json")  # formats
 JOINED = ("text", "json", "ctm", "mlf")  # several recordings can be printed one after the other
+WITH_PHONES = ("json", "textgrid")
 CONFIDENT = ("json", "ctm", "slf")  # contain confidences or the lattice itself
 NAMED = ("ctm", "mlf")  # contain the name of the recording, by which its words are found
 
@@ -50,6 +51,7 @@ class TranscribeOptions(Options):
     format: Literal["text", "json", "srt", "vtt", "ctm", "textgrid", "mlf", "slf"] = option(
         "text", "what is written (default text)"
     )
+    phones: bool = option(False, "write phones with times and confidences, too, with json and textgrid")
     nbest: int = option(1, "number of alternatives, with text and json (default 1)", least=1, most=MAX_NBEST)
     output: Path | None = option(
         None, "write a file for each recording to this directory, instead of printing", flag="-o --output",
@@ -86,6 +88,8 @@ class TranscribeOptions(Options):
         self.require("audio", is_once, f"is {STANDARD_INPUT} twice; expected standard input once")
         has_form = self.nbest == 1 or self.format in WITH_ALTERNATIVES
         self.require("nbest", has_form, f"is given with {{format}} {self.format}; expected text or json")
+        has_tier = not self.phones or self.format in WITH_PHONES
+        self.require("phones", has_tier, f"is given with {{format}} {self.format}; expected json or textgrid")
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
         self.require("threshold", self.threshold is None or self.grammar is not None, "is given without {grammar}")
@@ -95,7 +99,8 @@ class TranscribeOptions(Options):
             self.require(
                 "stream", self.format in LIVE, f"is given with {{format}} {self.format}; expected text or json"
             )
-            contradictions = {"output": self.output is not None, "nbest": self.nbest > 1, "whole": self.whole}
+            contradictions = {"output": self.output is not None, "nbest": self.nbest > 1}
+            contradictions |= {"whole": self.whole, "phones": self.phones}
             for name, is_given in contradictions.items():
                 self.require("stream", not is_given, f"is given with {{{name}}}; expected only one of them")
 

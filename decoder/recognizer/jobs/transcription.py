@@ -138,6 +138,7 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
         for entry in recognizer.guessed:
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
     recognizer = options.hotwords.applied_to(recognizer, log)
+    recognizer = recognizer.with_phones() if options.phones else recognizer
     return recognizer.with_audio(longest=None) if options.whole else recognizer
 
 

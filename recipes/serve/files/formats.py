@@ -10,7 +10,7 @@ from decoder.grammars.slots import slot_objects
 from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
 from readers.common.temporary import scratch_directory
-from readers.results.timed_words import Word, cues, sentence_object, word_objects
+from readers.results.timed_words import Word, cues, label_objects, sentence_object
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -25,15 +25,15 @@ def verbose_content(
 ) -> dict[str, Any]:
     """Return the content of response_format=verbose_json.
 
-    Words have a `confidence`, a grammar has `slots`, an unfinished search has a `reason`, and an irregular file has
-    `notes`, which OpenAI's interface does not know.
+    Words have a `confidence`, `phones` are listed like them, a grammar has `slots`, an unfinished search has a
+    `reason`, and an irregular file has `notes`, which OpenAI's interface does not know.
 
     Parameters
     ----------
     transcript : Transcript
     language : str
     granularities : sequence of str
-        "word", "segment"; none stands for both.
+        "word", "segment", "phone"; none stands for the first two.
     alternatives : int
         Number of alternatives.
     """
@@ -44,9 +44,11 @@ def verbose_content(
         "text": transcript.text,
     }
     if not granularities or "word" in granularities:
-        content["words"] = word_objects(transcript.words)
+        content["words"] = label_objects("word", transcript.words)
     if not granularities or "segment" in granularities:
         content["segments"] = segments(transcript.words)
+    if transcript.phones:
+        content["phones"] = label_objects("phone", transcript.phones)
     if alternatives:
         content["alternatives"] = [sentence_object(sentence.words) for sentence in transcript.hypotheses(alternatives)]
     if transcript.parse_slots is not None:

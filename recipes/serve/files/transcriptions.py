@@ -18,7 +18,7 @@ from recipes.serve.service import Service, Usage
 
 OTHER_NAMES = ("whisper-1",)  # of the model, which programs send that cannot be told another one
 WITHOUT_EFFECT = ("prompt", "temperature", "chunking_strategy", "include[]", "include")
-GRANULARITIES = ("word", "segment")
+GRANULARITIES = ("word", "segment", "phone")  # phones are not in OpenAI's interface
 KNOWN_FIELDS = (
     *("file", "model", "language", "response_format", "timestamp_granularities[]", "timestamp_granularities"),
     *("stream", "max_alternatives", "progress_id", *WITHOUT_EFFECT),
@@ -43,7 +43,8 @@ async def _transcribe_form(service: Service, usage: Usage, form: FormData, recei
         raise RequestError("stream: true; expected false; for results while audio arrives, use the WebSocket", "stream")
 
     def recognise(path: Path, name: str, check: Check) -> tuple[str, float]:
-        transcript = service.recognizer.transcribe(path, progress=check)
+        recognizer = service.with_phones if "phone" in granularities else service.recognizer
+        transcript = recognizer.transcribe(path, progress=check)
         stem = Path(name).stem
         text = response_text(form_name, transcript, stem, service.language, granularities, alternatives)
         return text, transcript.seconds
@@ -93,7 +94,7 @@ def _granularities(form: FormData) -> tuple[str, ...]:
     for granularity in values:
         if granularity not in GRANULARITIES:
             raise RequestError(
-                f"timestamp_granularities {granularity[:40]!r}; expected {' or '.join(GRANULARITIES)}",
+                f"timestamp_granularities {granularity[:40]!r}; expected {', '.join(GRANULARITIES)}",
                 "timestamp_granularities",
             )
     return values

@@ -54,6 +54,13 @@ def test_verbose_json(client, speech, recognizer):
     assert segments.segments
 
 
+def test_phones_with_times_and_confidences(client, speech, recognizer):
+    found = ask(client, speech, response_format="verbose_json", timestamp_granularities=["phone"])
+    phones = recognizer.with_phones().transcribe(speech).as_dict()["phones"]
+    assert found.phones == phones
+    assert found.words is None
+
+
 def test_alternatives(client, speech, recognizer):
     found = ask(client, speech, response_format="verbose_json", extra_body={"max_alternatives": 3})
     expected = recognizer.transcribe(speech).alternatives(3)
@@ -88,7 +95,12 @@ def test_fields_without_effect_are_named(client, speech):
         ({"language": "de"}, openai.BadRequestError, "language", "language 'de'; expected en, the model's"),
         ({"temperature": 3}, openai.BadRequestError, "temperature", "expected a number from 0 to 1"),
         ({"response_format": "docx"}, openai.BadRequestError, "response_format", "'docx'; expected json, verbose_json"),
-        ({"timestamp_granularities": ["phone"]}, openai.BadRequestError, "timestamp_granularities", "word or segment"),
+        (
+            {"timestamp_granularities": ["state"]},
+            openai.BadRequestError,
+            "timestamp_granularities",
+            "segment, phone",
+        ),
         ({"extra_body": {"max_alternatives": "x"}}, openai.BadRequestError, "max_alternatives", "a whole number"),
         ({"extra_body": {"stream": "true"}}, openai.BadRequestError, "stream", "use the WebSocket"),
     ],
