@@ -16,6 +16,7 @@ from acoustic.network.model_file import load_model
 from acoustic.nodes.base import Node
 from acoustic.nodes.noise_contrastive import UNNORMALIZED
 from acoustic.nodes.properties import NOISE_CONTRASTIVE, OF_SOFTMAX, OF_WORD_CLASSES
+from acoustic.nodes.sequence_state import SequenceState
 from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
@@ -28,6 +29,8 @@ NOISE_CRITERION = "NCEBasedCrossEntropyWithSoftmax"
 SENTENCE_MARK = "</s>"  # begin and end mark, as in the book (7.2.1)
 PARALLEL = 32  # sentences side by side in a minibatch
 MOST_COLUMNS = 4096  # of a minibatch
+MOST_CONTEXTS = 512  # side by side in a step through a tree
+CONTEXT_SIZES = (1, 4, 16, 64, 128, 256, 512)  # of such a step
 
 
 class WordScorer:
@@ -179,7 +182,83 @@ class WordScorer:
             progress(len(logs), len(numbers))
         return [logs[sentence] for sentence in texts]
 
-    def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
+    def score_tree(self, parents: Sequence[int], words: Sequence[str | None]) -> np.ndarray:
+        """Return the log probabilities (natural) of the words in trees of sentences that begin alike.
+
+        The network takes each step once, however many sentences share it.
+
+        Parameters
+        ----------
+        parents : (N,) sequence of int
+            For each node that of the word before it, which comes earlier; -1 for the first word of a sentence.
+        words : (N,) sequence of str or None
+            Unknown words are scored as the unknown word; None is the end mark.
+
+        Returns
+        -------
+        (N,) array
+            float64, given all words on the way to the node.
+
+        Raises
+        ------
+        ModelError
+            For an unknown word if the vocabulary has no word for it.
+        """
+        parent = np.asarray(parents, np.int64)
+        numbers = np.full(len(parent), self._end, np.int32)
+        numbers[[word is not None for word in words]] = self._ids([word for word in words if word is not None])[1:-1]
+        depth = np.zeros(len(parent), np.int64)
+        for node, before in enumerate(parents):
+            depth[node] = depth[before] + 1 if before >= 0 else 0
+        logs = np.empty(len(parent))
+        contexts = np.array([-1])  # the nodes before those of a level, in order
+        inputs = np.array([self._begin], np.int32)
+        origins = np.zeros(1, np.int64)  # columns of the level before, whose states they continue
+        held: dict[str, np.ndarray] = {}
+        for level in range(depth.max(initial=-1) + 1):
+            nodes = np.flatnonzero(depth == level)
+            column = np.searchsorted(contexts, parent[nodes])
+            states = []
+            for begin in range(0, len(contexts), MOST_CONTEXTS):
+                chunk = slice(begin, begin + MOST_CONTEXTS)
+                states.append(self._step(held, level, origins[chunk], inputs[chunk]))
+                inside = np.flatnonzero(column // MOST_CONTEXTS == begin // MOST_CONTEXTS)
+                logs[nodes[inside]] = self._word_logs(numbers[nodes[inside]], column[inside] - begin)
+            held = {name: np.concatenate([state[name] for state in states], axis=2) for name in states[0]}
+            following = np.unique(parent[depth == level + 1])
+            origins = np.searchsorted(contexts, parent[following])
+            contexts = following
+            inputs = numbers[following]
+        self._engine.sequence_state = None
+        return logs
+
+    def _step(
+        self, held: dict[str, np.ndarray], depth: int, origins: np.ndarray, inputs: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Take a step from columns `origins` of the last one; return the states after it.
+
+        held: name -> (rows, delay, columns), the states after the last step; depth: steps before; inputs: words (S,).
+        """
+        size = next(size for size in CONTEXT_SIZES if size >= len(inputs))  # few, as each has a program
+        slots = np.pad(origins, (0, size - len(origins)))
+        none = np.zeros((1, size), bool)
+        layout = SequenceLayout(size, 1, none | (depth == 0), none, none)
+        self._engine.sequence_state = None
+        if depth:
+            states = {name: values[:, :, slots].reshape(len(values), -1) for name, values in held.items()}
+            self._engine.sequence_state = SequenceState(np.full(size, depth), states)
+        self._forward(np.pad(inputs, (0, size - len(inputs))), layout)
+        state = self._engine.sequence_state
+        after = {} if state is None else {name: self.network.backend.to_host(a) for name, a in state.held.items()}
+        return {name: a.reshape(len(a), -1, size)[:, :, : len(inputs)] for name, a in after.items()}
+
+    def _forward(self, before: np.ndarray, layout: SequenceLayout) -> None:
+        """Evaluate the network for the previous words (N,) of all columns."""
+        stream = WordStream((self._input,), before[None], self.network.shapes[self._input].rows, self._criterion.where)
+        matrix = stream.matrix(np.arange(layout.num_columns), layout.gap_columns)
+        self._engine.forward({self._input: matrix}, layout=layout)
+
+    def _ids(self, sentence: Sequence[str]) -> np.ndarray:
         """Return the numbers of the begin mark, the words and the end mark."""
         unknown = self._number.get(self.unknown, -1)
         ids = [self._number.get(word, unknown) for word in sentence]
@@ -198,47 +277,46 @@ class WordScorer:
             grid[0, : len(ids) - 1, slot] = ids[:-1]
             grid[1, : len(ids) - 1, slot] = ids[1:]
         before, following = grid.reshape(2, -1)
-        stream = WordStream((self._input,), before[None], self.network.shapes[self._input].rows, self._criterion.where)
-        matrix = stream.matrix(np.arange(layout.num_columns), layout.gap_columns)
-        self._engine.forward({self._input: matrix}, layout=layout)
-        logs = self._word_logs(following).reshape(layout.num_steps, len(group))
+        self._forward(before, layout)
+        logs = self._word_logs(following, np.arange(layout.num_columns)).reshape(layout.num_steps, len(group))
         return [logs[:length, slot].copy() for slot, length in enumerate(lengths)]
 
-    def _word_logs(self, words: np.ndarray) -> np.ndarray:
-        """Return the log probabilities (N,) of the words that follow the columns."""
+    def _word_logs(self, words: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the log probabilities (N,) of words that follow columns (N,)."""
         if self._bias:
-            return self._noise_logs(words)
+            return self._noise_logs(words, columns)
         scores = self._value(self._scores)
         if not self._hidden:
-            return _log_softmax_of(scores, words)
+            return _log_softmax_of(scores, words, columns)
         of_class = self._class[words]
-        logs = _log_softmax_of(scores, of_class)
+        logs = _log_softmax_of(scores, of_class, columns)
         hidden = self._value(self._hidden)
         weights = self.network.backend.to_host(self.network[self._weights].value)
         for number in np.unique(of_class):
-            columns = np.flatnonzero(of_class == number)
+            inside = np.flatnonzero(of_class == number)
             first, behind = self._first[number : number + 2]
-            members = weights[:, first:behind].T @ hidden[:, columns]
-            logs[columns] += _log_softmax_of(members, words[columns] - first)
+            before, place = np.unique(columns[inside], return_inverse=True)
+            members = weights[:, first:behind].T @ hidden[:, before]
+            logs[inside] += _log_softmax_of(members, words[inside] - first, place)
         return logs
 
-    def _noise_logs(self, words: np.ndarray) -> np.ndarray:
-        """Return the scores (N,) of the words that follow the columns, normalised unless the model says otherwise."""
+    def _noise_logs(self, words: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the scores (N,) of words that follow columns (N,), normalised unless the model says otherwise."""
         hidden = self._value(self._hidden)
         weights, bias = (self.network.backend.to_host(self.network[name].value) for name in (self._weights, self._bias))
         if self._normalise:
-            return _log_softmax_of(weights.T @ hidden + bias.T, words)
-        return (weights[:, words] * hidden).sum(axis=0, dtype=np.float64) + bias[0, words]
+            return _log_softmax_of(weights.T @ hidden + bias.T, words, columns)
+        return (weights[:, words] * hidden[:, columns]).sum(axis=0, dtype=np.float64) + bias[0, words]
 
     def _value(self, name: str) -> Any:
         return self.network.backend.to_host(self._engine.value(name))
 
 
-def _log_softmax_of(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return ln softmax of each column of scores (rows, N) in one given row, (N,) float64."""
+def _log_softmax_of(scores: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return ln softmax over the columns of scores (R, C), in rows (N,) of columns (N,): (N,) float64."""
     scores = scores.astype(np.float64)
     top = scores.max(axis=0)
-    return scores[rows, np.arange(len(rows))] - top - np.log(np.exp(scores - top).sum(axis=0))
+    return (scores - top)[rows, columns] - np.log(np.exp(scores - top).sum(axis=0))[columns]
 
 
 def _groups(sentences: list[tuple[str, ...]]) -> Iterable[list[tuple[str, ...]]]:

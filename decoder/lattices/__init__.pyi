@@ -9,4 +9,5 @@ from decoder.lattices.posteriors import best_path as best_path
 from decoder.lattices.posteriors import confident_words as confident_words
 from decoder.lattices.posteriors import oracle as oracle
 from decoder.lattices.rescoring import rescore_lattice as rescore_lattice
+from decoder.lattices.second_pass import rescore_with_network as rescore_with_network
 from readers.results.lattice import Lattice as Lattice

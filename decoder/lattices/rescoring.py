@@ -15,6 +15,7 @@ Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognitio
 2002, section 2.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +34,7 @@ NEW_SENTENCE = "\n"  # in place of a word, where another sentence begins
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """A link of the result: (node, history) at both ends, the original link, ln P of the model."""
 
     start: tuple[int, int]
@@ -81,13 +82,28 @@ def rescore_lattice(
     links = weigh(replace(lattice, lm=np.zeros(lattice.num_links)))  # without the old scores
     start = (links.first, model.start_state)
     rows, reached = _expanded(links, _Scores(model, lattice), start, max_nodes)
+    rescored = assembled(links, rows, reached)
+    return replace(
+        rescored,
+        lm_scale=lattice.lm_scale if lm_scale is None else lm_scale,
+        header={**lattice.header} | ({"lmname": lm_name} if lm_name else {}),
+    )
+
+
+def assembled(links: ScoredLinks, rows: Sequence[Row], reached: Sequence[tuple[int, int]]) -> Lattice:
+    """Return the lattice of the links of a result that are on complete paths.
+
+    rows: those that leave a node after those that enter it; reached: the nodes of the result in topological order, the
+    start first.  Raises GraphError if there is no path.
+    """
+    lattice = links.lattice
     alive = {key for key in reached if key[0] == links.last}
     alive_rows = []
     for row in reversed(rows):  # links that leave a node come after those that enter it
         if row.end in alive:
             alive.add(row.start)
             alive_rows.append(row)
-    if start not in alive:
+    if reached[0] not in alive:
         raise lattice.no_path()
     alive_rows.reverse()
     nodes = [key for key in reached if key in alive]
@@ -103,22 +119,20 @@ def rescore_lattice(
         lm=np.array([row.lm for row in alive_rows]),
         variant=lattice.variant[origin],
         segments=lattice.segments.of_links(origin),
-        lm_scale=lattice.lm_scale if lm_scale is None else lm_scale,
-        header={**lattice.header} | ({"lmname": lm_name} if lm_name else {}),
         path="",
     )
 
 
 def _expanded(
     links: ScoredLinks, scores: "_Scores", start: tuple[int, int], max_nodes: int
-) -> tuple[list[_Row], list[tuple[int, int]]]:
+) -> tuple[list[Row], list[tuple[int, int]]]:
     """The reachable links, those that leave a node after those that enter it, and the reachable nodes in order."""
     lattice = links.lattice
     rows = []
     count = 1
     histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # used as ordered sets
     histories[start[0]][start[1]] = None
-    silent_after = _silent_after(links, scores.marks)
+    silent_after = silent_nodes(links, scores.marks)
     for node in lattice.order:
         for history in histories[node]:
             for link in lattice.leaving[node]:
@@ -133,16 +147,21 @@ def _expanded(
                 if following not in histories[end]:
                     histories[end][following] = None
                     count += 1
-                rows.append(_Row((node, history), (end, following), link, lm))
+                rows.append(Row((node, history), (end, following), link, lm))
         if count > max_nodes:
-            raise GraphError(
-                f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
-                "expected a pruned lattice: a smaller lattice beam"
-            )
+            raise too_large(lattice, max_nodes)
     return rows, [(node, history) for node in lattice.order for history in histories[node]]
 
 
-def _silent_after(links: ScoredLinks, marks: frozenset[str]) -> list[bool]:
+def too_large(lattice: Lattice, max_nodes: int) -> GraphError:
+    """Return the error for a lattice with too many histories."""
+    return GraphError(
+        f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
+        "expected a pruned lattice: a smaller lattice beam"
+    )
+
+
+def silent_nodes(links: ScoredLinks, marks: frozenset[str]) -> list[bool]:
     """For each node, whether neither a word nor the end of the sentence can follow it."""
     lattice = links.lattice
     silent = [True] * lattice.num_nodes

@@ -1,5 +1,6 @@
 """The options of language models: texts, estimation, perplexities, and networks as language models."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,6 +86,24 @@ class NetworkOptions(Options):
         super().__post_init__()
         fine = bool(self.model or not self.words)
         self.require("words", fine, "is given without {model}; expected the network of this vocabulary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(Options):
+    """Which paths of a lattice a network rescores, and which of them share a history.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range.
+    """
+
+    order: int = option(
+        5, "with a network, histories with the same last N-1 words are one; 0: none are", least=0, metavar="N"
+    )
+    beam: float = option(
+        math.inf, "with a network, links are left out whose best path scores worse than the best one by more", least=0
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

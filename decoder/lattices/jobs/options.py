@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from decoder.lm.options import NetworkOptions
+from decoder.lm.options import HistoryOptions, NetworkOptions
 from readers.config.options import Options, group, option
 
 LATTICES = (
@@ -84,13 +84,26 @@ class DeterminiseOptions(WrittenLattices):
 
 @dataclass(frozen=True, kw_only=True)
 class RescoreOptions(WrittenLattices):
-    """Options of rescoring lattices with another n-gram."""
+    """Options of rescoring lattices with another n-gram, a network, or first one and then the other.
 
-    lm: Path = option(help="the new language model", metavar="ARPA")
+    Raises
+    ------
+    OptionFault
+        For a value out of range, and without a model.
+    """
+
+    lm: Path | None = option(None, "the new language model", metavar="ARPA")
     lm_scale: float | None = option(
         None, "scale of the new model (default: that of the lattices)", least=0, metavar="S"
     )
     mlf: Path | None = option(None, "MLF for words and confidences of the new best paths")
+    network: NetworkOptions = group(NetworkOptions, heading="network as a language model")
+    histories: HistoryOptions = group(HistoryOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = bool(self.lm or self.network.model)
+        self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")
 
 
 @dataclass(frozen=True, kw_only=True)

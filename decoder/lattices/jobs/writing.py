@@ -1,6 +1,6 @@
 """Lattices made of other lattices: determinised, rescored with another n-gram, or joined."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from decoder.lattices.combination import combine
@@ -10,7 +10,9 @@ from decoder.lattices.jobs.options import CombineOptions, DeterminiseOptions, Re
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path, confident_words
 from decoder.lattices.rescoring import rescore_lattice
+from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.mapped_model import open_language_model
+from decoder.lm.network import open_scorer
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError, GraphError
@@ -78,7 +80,7 @@ def determinise_lattices(options: DeterminiseOptions, *, progress: Progress = si
 
 
 def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, note: Log = silent) -> WritingResult:
-    """Write lattices with the same paths and the exact scores of another n-gram.
+    """Write lattices with the same paths and the exact scores of another n-gram, or with those of a network.
 
     Parameters
     ----------
@@ -99,12 +101,19 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
     """
     writer = _Writer(options)
     num_changed = 0
-    check_outputs(options, options.index, options.mlf, read=[options.lm])
-    model = open_language_model(options.lm, note)
+    models = [path for path in (options.lm, options.network.model) if path]
+    check_outputs(options, options.index, options.mlf, read=models)
+    ngram = open_language_model(options.lm, note) if options.lm else None
+    scorer = open_scorer(options.network) if options.network.model else None
+    lm_name = "+".join(path.name for path in models)
 
     def rescored(name: str, lattice: Lattice) -> list[Word]:
         nonlocal num_changed
-        new = rescore_lattice(lattice, model, options.lm_scale, options.lm.name)
+        scale = lattice.lm_scale if options.lm_scale is None else options.lm_scale
+        new = lattice if ngram is None else rescore_lattice(lattice, ngram)
+        new = replace(new, lm_scale=scale, header={**lattice.header, "lmname": lm_name})
+        if scorer is not None:
+            new = rescore_with_network(new, scorer, options.network.weight, options.histories)
         changed = _best_words(new) != _best_words(lattice)
         words = confident_words(new) if options.mlf else []
         writer.add(name, lattice, new)

@@ -152,3 +152,26 @@ def test_what_is_no_language_model_over_the_vocabulary_is_refused(tmp_path):
     network.criteria.clear()
     with pytest.raises(ModelError, match="model: no criterion of a language model"):
         WordScorer(save(network, tmp_path), WORDS)
+
+
+@pytest.mark.parametrize("most", [1, 3, 512])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_a_tree_has_the_scores_of_its_sentences(by_class, most, tmp_path, monkeypatch):
+    monkeypatch.setattr(word_scorer, "MOST_CONTEXTS", most)
+    scorer = WordScorer(save(make_network(by_class), tmp_path), WORDS)
+    sentences = [*SENTENCES, ["a", "b", "a", "c"], ["b", "b"], ["a", "b", "c", "zebra"]]
+    nodes: dict[tuple, int] = {}
+    parents, words = [], []
+    for sentence in sentences:
+        for length in range(len(sentence) + 1):
+            key = (*sentence, None)[: length + 1]
+            if key not in nodes:
+                nodes[key] = len(nodes)
+                parents.append(nodes.get(key[:-1], -1))
+                words.append(key[-1])
+    logs = scorer.score_tree(parents, words)
+    for sentence, expected in zip(sentences, scorer.score(sentences)):
+        path = [nodes[(*sentence, None)[: length + 1]] for length in range(len(sentence) + 1)]
+        np.testing.assert_allclose(logs[path], expected, rtol=1e-12)
+    assert scorer.score_tree([], []).shape == (0,)
+    np.testing.assert_array_equal(scorer.score(sentences)[0], scorer.score([sentences[0]])[0])

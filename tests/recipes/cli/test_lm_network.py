@@ -12,13 +12,14 @@ from acoustic.scoring.word_scorer import WordScorer
 from decoder.lm.language_model import LanguageModel
 from readers.config.config import Config
 from readers.htk.mlf import read_mlf
-from readers.htk.slf import write_slf
+from readers.htk.slf import read_slf, write_slf
 from readers.language.arpa import read_arpa
 from readers.language.vocabulary import VocabularyWord, read_vocabulary, write_vocabulary
 from readers.language.vocabulary_record import VocabularyRecord
 from readers.results.lattice import Lattice
 from readers.results.nbest import Hypothesis, read_nbest, write_nbest
 from recipes.cli.main import main
+from tests.decoder.lattices.small_lattices import paths
 
 WORDS = ["</s>", "a", "b", "<unk>", "c", "d"]
 NETWORK = "rnnType=CLASSLM\nlayerSizes=6:3:6\nrecurrentLayer=1\nvocabSize=6\nnbrClass=3\ninitValueScale=40"
@@ -200,3 +201,26 @@ def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):
     assert code == 2
     assert len(shown.err.splitlines()) == 1
     assert re.search(message, shown.err), shown.err
+
+
+def test_lattices_are_rescored_with_a_network_and_an_ngram(place, capsys):
+    words = ["a", "b", "c", "a", "d"]
+    lattice = Lattice.of_words(
+        np.arange(4) * 0.5, [0, 0, 1, 1, 2], [1, 1, 2, 2, 3], words, -np.arange(1.0, 6.0), np.full(5, -1.0),
+        lm_scale=2.0,
+    )  # fmt: skip
+    write_slf(place / "u1.lat", lattice)
+    (place / "test.index").write_text("1\tu1\n")
+    (place / "u1.lat").rename(place / "test1.lat")
+    command = ["lattice", "rescore", "--lattices", place / "test.index", "--prefix", place / "new", *network(place)]
+    assert main([*map(str, command), "--lm", str(place / "arpa"), "--weight", "0.25"]) == 0
+    assert "test.index" not in capsys.readouterr().err
+    new = read_slf(place / "new1.lat")
+    assert (new.header["lmname"], new.lm_scale) == ("arpa+model", 2.0)
+    sentences = [[first, second, "d"] for first in "ab" for second in "ca"]
+    by_both = zip(logs_of(place, sentences), ngram_logs(place, sentences))
+    expected = {tuple(s): 0.25 * a.sum() + 0.75 * b.sum() for s, (a, b) in zip(sentences, by_both)}
+    found = {tuple(new.word[link] for link in path): sum(new.lm[link] for link in path) for path, _ in paths(new)}
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert main(["lattice", "rescore", "--lattices", str(place / "test.index"), "--prefix", str(place / "other")]) == 2
+    assert "--lm is missing; expected an n-gram, a network (--model), or both" in capsys.readouterr().err
