@@ -95,6 +95,8 @@ class PartOptions(Options):
     dict: Path | None = option(None, "pronunciation dictionary, for alignment")
     ivector_model: Path | None = option(None, "model of i-vectors, for an acoustic model that takes them")
     g2p: Path | None = option(None, "model of argonaut g2p train, for words that the dictionary lacks")
+    second_pass: Path | None = option(None, "recurrent language model that rescores lattices")
+    second_pass_weight: float = option(0.5, "share of {second_pass} in ln P of a word", least=0, most=1)
     tuned: Path | None = option(None, "search options, tune.json of a recipe")
     window: int | None = option(None, "frames in the input of the model (default: as trained)", least=1)
     output_node: str | None = option(None, "node of the log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
@@ -105,12 +107,12 @@ class PartOptions(Options):
     @property
     def are_measured(self) -> bool:
         """Whether the error rate of an experiment holds: nothing that changes it is given."""
-        return not any((self.model, self.graph, self.lm, self.tuned, self.output_node))
+        return not any((self.model, self.graph, self.lm, self.tuned, self.output_node, self.second_pass))
 
     def files(self) -> Files:
         """Return the files that are given."""
         names = {"dictionary": "dict", "ivectors": "ivector_model"}
-        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "tuned")
+        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "second_pass", "tuned")
         return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
 
 
@@ -181,7 +183,7 @@ def make_bundle(options: PackOptions) -> "Bundle":
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
-    from decoder.recognizer import BundleParts, ModelCard, pack
+    from decoder.recognizer import BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
 
@@ -205,6 +207,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
         dictionary=files.get("dictionary"),
         ivectors=files.get("ivectors"),
         g2p=files.get("g2p"),
+        second_pass=files.get("second_pass"),
+        second_pass_options=SecondPassOptions(weight=options.parts.second_pass_weight),
         window=options.parts.window,
         output=options.parts.output_node or BundleParts.output,
         options=read_choice(files["tuned"]) if "tuned" in files else {},

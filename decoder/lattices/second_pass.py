@@ -40,6 +40,7 @@ def rescore_with_network(
     weight: float = 0.5,
     options: HistoryOptions | None = None,
     max_nodes: int = MAX_NODES,
+    bonus: np.ndarray | None = None,
 ) -> Lattice:
     """Return a lattice whose LM scores are interpolated with those of a network.
 
@@ -52,6 +53,8 @@ def rescore_with_network(
     options : HistoryOptions, optional
     max_nodes : int
         The most nodes of the result.
+    bonus : (L,) array, optional
+        What the LM scores of the lattice have beside ln P, such as the bonus of hotwords; it is kept as a whole.
 
     Returns
     -------
@@ -70,11 +73,12 @@ def rescore_with_network(
     expansion = _Expansion(links, scorer, options or HistoryOptions(), max_nodes)
     expansion.run()
     logs = scorer.score_tree(expansion.tree.parents, expansion.tree.words)
-    old = lattice.lm.tolist()
+    extra = np.zeros(lattice.num_links) if bonus is None else bonus
+    kept = ((1 - weight) * (lattice.lm - extra) + extra).tolist()
     rows = []
     for row, nodes in zip(expansion.rows, expansion.scored):
         new = float(sum(logs[node] for node in nodes))
-        rows.append(replace(row, lm=weight * new + (1 - weight) * old[row.link]))
+        rows.append(replace(row, lm=weight * new + kept[row.link]))
     return assembled(links, rows, expansion.reached)
 
 

@@ -30,6 +30,8 @@ from decoder.recognizer.bundle import (
     MODEL,
     PRONUNCIATION,
     SEARCH,
+    SECOND_PASS,
+    SECOND_PASS_SETTINGS,
     Bundle,
 )
 from decoder.search.decoder import Decoder, ready_decoder
@@ -258,6 +260,18 @@ def _pronunciation(bundle: Bundle) -> Figures:
     return [("pronunciation", f"scores, from {size}")]
 
 
+def _second_pass(bundle: Bundle) -> Figures:
+    """Return how lattices are rescored, if they are."""
+    from decoder.recognizer.second_pass import SecondPassOptions
+
+    if SECOND_PASS not in bundle.parts:
+        return []
+    part = bundle.parts[SECOND_PASS_SETTINGS]
+    options = SecondPassOptions.parse(part.read_bytes(), f"{part}")
+    histories = f"{options.order - 1} words" if options.order else "all words"
+    return [("second pass", f"network with weight {options.weight:g}, histories of {histories}, beam {options.beam:g}")]
+
+
 def summary(path: str) -> Figures:
     """Open the bundle, with its checksums, and return what it says about itself."""
     opened = Bundle.open(path, verify=True)
@@ -269,6 +283,7 @@ def summary(path: str) -> Figures:
         ("options", options or "none"),
         *_confidences(opened),
         *_pronunciation(opened),
+        *_second_pass(opened),
         ("members", f"{len(opened.parts)}, {opened.size / 1e6:.1f} MB, checksums correct"),
         *((f"+{name}", f"{part.size} bytes at {part.offset}") for name, part in opened.parts.items()),
         ("made by", about.created_by or "not named"),

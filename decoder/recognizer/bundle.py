@@ -40,7 +40,11 @@ REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
 CALIBRATION = "calibration.json"
 PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
-MEMBERS = (*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL)
+SECOND_PASS, SECOND_PASS_SETTINGS = "second_pass.safetensors", "second_pass.json"  # a network as language model
+MEMBERS = (
+    *(*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL),
+    *(SECOND_PASS, SECOND_PASS_SETTINGS),
+)
 PACKED = ".xz"  # suffix of the members of a compact bundle
 ZIP_MAGIC = b"PK\x03\x04"
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")

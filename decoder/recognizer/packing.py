@@ -28,6 +28,8 @@ from decoder.recognizer.bundle import (
     MODEL,
     PACKED,
     SEARCH,
+    SECOND_PASS,
+    SECOND_PASS_SETTINGS,
     SUFFIX,
     TABLES,
     Bundle,
@@ -36,6 +38,7 @@ from decoder.recognizer.bundle import (
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.description import BundleDescription, MeasuredErrors, ModelCard
 from decoder.recognizer.recognizer import Recognizer
+from decoder.recognizer.second_pass import SecondPassOptions
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
@@ -78,6 +81,9 @@ class BundleParts:
         Model of `argonaut ivector train`, for a network that takes i-vectors.
     g2p : Path, optional
         Model of `argonaut g2p train`, which pronounces words that the dictionary lacks.
+    second_pass : Path, optional
+        Recurrent language model that rescores lattices, trained with LMSequenceReader.
+    second_pass_options : SecondPassOptions
     window : int, optional
         Frames that the network's input stacks; by default as the model was trained.
     output : str
@@ -107,6 +113,8 @@ class BundleParts:
     dictionary: Path | None = None
     ivectors: Path | None = None
     g2p: Path | None = None
+    second_pass: Path | None = None
+    second_pass_options: SecondPassOptions = field(default_factory=SecondPassOptions)
     window: int | None = None
     output: str = "ScaledLogLikelihood"
     options: Mapping[str, float] = field(default_factory=dict)
@@ -302,6 +310,9 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         if parts.compact:
             g2p.language_model = rounded(g2p.language_model)
         g2p.save(directory / G2P_MODEL)
+    if parts.second_pass is not None:
+        shutil.copyfile(parts.second_pass, directory / SECOND_PASS)
+        (directory / SECOND_PASS_SETTINGS).write_bytes(parts.second_pass_options.dump())
     settings = read_hcopy_config(parts.features)
     FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
     options: dict[str, Any] = {**load_defaults(parts.graph).options, **parts.options}

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from acoustic.scoring.window_scorer import WindowScorer
-from decoder.alignment.aligner import check_outputs
+from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import LanguageModel
@@ -25,7 +25,8 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
-from decoder.recognizer.transcript import Transcript, recognised_phones, transcript_of
+from decoder.recognizer.second_pass import SecondPass, words_of
+from decoder.recognizer.transcript import Transcript, aligned_transcript, recognised_phones, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
 from decoder.search.batch import in_order
@@ -125,6 +126,7 @@ class Recognizer(Variants):
         self._bundle = bundle
         self.grammar: Grammar | None = None
         self.calibration = None if bundle is None else read_calibration(bundle)
+        self.second_pass = None if bundle is None else SecondPass.of(bundle)
 
     @classmethod
     def load(cls, path: str | Path, verify: bool | None = None) -> Self:
@@ -274,7 +276,8 @@ class Recognizer(Variants):
         columns = self.front_end.scorer.num_columns(block)
         period = self.front_end.period(target)
         parse_slots = None if self.grammar is None else self.grammar.slots
-        return Recognition(self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots)
+        second_pass = None if self.second_pass is None else self.second_pass.rescored
+        return Recognition(self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots, second_pass)
 
     def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.
@@ -334,8 +337,18 @@ class Recognizer(Variants):
         scores, period = self._audio.scores(recording, samples)
         result = self.decoder.decode(scores)
         transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
+        lattice = None if self.second_pass is None else self.second_pass.rescored(result, period)
+        if lattice is not None:
+            transcript = replace(transcript, spoken=words_of(lattice), make_lattice=lambda: lattice)
         if self.goodness is not None:
-            transcript = replace(transcript, phones=recognised_phones(result, period, self.goodness, scores))
+            words = [word.text for word in transcript.spoken]
+            if words == result.text:
+                phones = recognised_phones(result, period, self.goodness, scores)
+            else:  # of the second pass
+                alignment = Aligner(self._transcript_graphs()).align(words, scores)
+                goodness = self.goodness.of(alignment, scores)
+                phones = aligned_transcript(alignment, period, recording.seconds, goodness).phones
+            transcript = replace(transcript, phones=phones)
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
     def _transcript_graphs(self) -> TranscriptGraphs:

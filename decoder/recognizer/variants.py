@@ -13,6 +13,7 @@ from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions
+from decoder.recognizer.second_pass import SecondPass, SecondPassOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE, missing_words
 from readers.common.faults import OnFault
@@ -33,6 +34,7 @@ class Variants:
     front_end: FrontEnd
     grammar: Grammar | None
     calibration: Calibration | None
+    second_pass: SecondPass | None
     name: str
     _bundle: Bundle | None
     _audio: AudioInput
@@ -128,6 +130,39 @@ class Variants:
         changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), search, options, self._g2p())
         changed.guessed = changed.grammar.guessed
         changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
+        changed.calibration = None
+        changed.second_pass = None
+        return changed
+
+    def with_second_pass(self, model: str | Path | None, **options: Any) -> Self:
+        """Return a recogniser that rescores the lattices of utterances with a network; everything else is shared.
+
+        Parameters
+        ----------
+        model : str, Path or None
+            A recurrent language model, trained with LMSequenceReader on words as the recogniser writes them; None: no
+            second pass.
+        **options
+            Fields of `SecondPassOptions`: weight, order and beam.
+
+        Returns
+        -------
+        Recognizer
+            Its confidences are posteriors in the new lattices, without the calibration of the bundle.  Without lattices
+            (`lattice_beam=None`) there is no second pass.
+
+        Raises
+        ------
+        ModelError
+            For a network that is no language model.
+        ConfigError
+            For an unknown option, a value out of range, and for a recogniser with a grammar.
+        OSError
+        """
+        if self.grammar is not None and model is not None:
+            raise ConfigError(f"{self.name}: a second pass after a grammar; expected only one of them")
+        changed = self._changed("with_second_pass", model, **options)
+        changed.second_pass = None if model is None else SecondPass(model, SecondPassOptions(**options))
         changed.calibration = None
         return changed
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from decoder.grammars.slots import Slot, SlotParse, slots_of
-from decoder.lattices.posteriors import confident_hypotheses, word_confidences
+from decoder.lattices.posteriors import confident_hypotheses, confident_words, word_confidences
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
 from decoder.search.decoder import Decoder, DecodingResult
@@ -159,6 +159,8 @@ class Recognition:
         From the posterior probability of a word to its confidence.
     parse_slots : callable, optional
         Of a grammar: from the words to their tags, see `SlotParser`.
+    rescore : callable, optional
+        From the result of an utterance that has ended, and the period, to the lattice of a second pass, or None.
 
     Raises
     ------
@@ -175,6 +177,7 @@ class Recognition:
         block: int = 10,
         calibrate: Callable[[float], float] | None = None,
         parse_slots: SlotParse | None = None,
+        rescore: Callable[[DecodingResult, int], Lattice | None] | None = None,
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
@@ -186,6 +189,7 @@ class Recognition:
         self._period = period
         self._calibrate = calibrate
         self._parse_slots = parse_slots
+        self._rescore = rescore
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -308,11 +312,13 @@ class Recognition:
     def _end(self) -> tuple[RecognitionEvent, str]:
         """Return the result of the utterance, and what `unheard_speech` says of it."""
         result = self._search.finish()
-        lattice = self._lattice(result)
-        confidences = None
-        if lattice is not None:
-            confidences = word_confidences(lattice, [word.text for word in result.words])
-        event = self._event(result.words, len(result.words), confidences)
+        rescored = None if self._rescore is None else self._rescore(result, self._period)
+        lattice = self._lattice(result) if rescored is None else self._later(rescored)
+        if rescored is not None:
+            event = self._event_of(confident_words(self._later(rescored)))
+        else:
+            words = [word.text for word in result.words]
+            event = self._event(result.words, len(words), None if lattice is None else word_confidences(lattice, words))
         unheard = unheard_speech(result, self._period, self.start)
         reason = result.reason or unheard
         slots = () if self._parse_slots is None else slots_of(event.words, self._parse_slots)
@@ -323,7 +329,9 @@ class Recognition:
         """Return the lattice of an utterance, with times since the beginning of the audio."""
         if result.lattice is None:
             return None
-        lattice = slf_lattice(result.lattice, self.decoder.graph, self.decoder.options, period=self._period)
+        return self._later(slf_lattice(result.lattice, self.decoder.graph, self.decoder.options, period=self._period))
+
+    def _later(self, lattice: Lattice) -> Lattice:
         return replace(lattice, time=lattice.time + self._seconds(self._first))
 
     def _event(
@@ -332,10 +340,16 @@ class Recognition:
         seconds = self._seconds
         first = self._first
         timed = [
-            Word(word.text, seconds(first + word.start), seconds(first + word.end), self._confidence(confidence))
+            Word(word.text, seconds(first + word.start), seconds(first + word.end), confidence)
             for word, confidence in zip(words, confidences or [None] * len(words), strict=True)
         ]
-        return RecognitionEvent(seconds(first), seconds(self.num_frames), timed, num_stable)
+        return self._event_of(timed, num_stable)
+
+    def _event_of(self, words: Sequence[Word], num_stable: int | None = None) -> RecognitionEvent:
+        """Return the event of words with posterior probabilities; num_stable: by default all of them."""
+        calibrated = [word._replace(confidence=self._confidence(word.confidence)) for word in words]
+        num_stable = len(calibrated) if num_stable is None else num_stable
+        return RecognitionEvent(self._seconds(self._first), self._seconds(self.num_frames), calibrated, num_stable)
 
     def _confidence(self, posterior: float | None) -> float | None:
         return posterior if posterior is None or self._calibrate is None else self._calibrate(posterior)

@@ -130,7 +130,7 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
     recognizer = Recognizer.load(options.bundle).with_audio(
         channel=reading.channel, upsample=reading.upsample, raw=reading.raw
     )
-    if not confidences and not options.needs_lattice:
+    if not confidences and not options.needs_lattice and recognizer.second_pass is None:
         recognizer = recognizer.with_options(lattice_beam=None)
     if options.grammar is not None:
         chosen: dict[str, Any] = {} if options.threshold is None else {"threshold": options.threshold}

@@ -1,0 +1,101 @@
+"""The second pass of a recogniser: a network as language model rescores the lattice of each utterance."""
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from acoustic.scoring.word_scorer import WordScorer
+from decoder.lattices.posteriors import confident_words
+from decoder.lattices.second_pass import rescore_with_network
+from decoder.lm.options import HistoryOptions
+from decoder.recognizer.bundle import SECOND_PASS, SECOND_PASS_SETTINGS, Bundle
+from decoder.results.outputs import slf_lattice
+from decoder.search.decoder import DecodingResult
+from readers.common.file_part import FilePart
+from readers.common.text import parse_object
+from readers.config.options import option
+from readers.errors import ConfigError, FormatError
+from readers.results.lattice import Lattice
+from readers.results.timed_words import Word
+
+UNKNOWN = "<unk>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondPassOptions(HistoryOptions):
+    """How a recogniser rescores its lattices.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range.
+    """
+
+    weight: float = option(0.5, "share of the network in ln P of a word", least=0, most=1)
+    beam: float = option(8.0, "links are left out whose best path scores worse than the best one by more", least=0)
+
+    def dump(self) -> bytes:
+        """Return the options as JSON."""
+        return json.dumps({"weight": self.weight, "order": self.order, "beam": self.beam}).encode()
+
+    @classmethod
+    def parse(cls, text: bytes, where: str) -> Self:
+        """Return the options in JSON.  Raises FormatError for a missing or unknown field, and a wrong value."""
+        content = parse_object(text, where)
+        kinds = {"weight": (int, float), "order": (int,), "beam": (int, float)}
+        if content.keys() != kinds.keys() or any(type(content[name]) not in kinds[name] for name in kinds):
+            raise FormatError(f"{where}: {str(content)[:60]}; expected the numbers weight, order and beam")
+        try:
+            return cls(**content)
+        except ConfigError as fault:
+            raise FormatError(f"{where}: {fault}") from fault
+
+
+class SecondPass:
+    """Rescores lattices; any number of threads may call it.
+
+    Parameters
+    ----------
+    model : str, Path or FilePart
+        Network that was trained with LMSequenceReader; it knows its vocabulary.
+    options : SecondPassOptions, optional
+
+    Raises
+    ------
+    ModelError
+        For a network that is no language model.
+    OSError
+    """
+
+    def __init__(self, model: str | Path | FilePart, options: SecondPassOptions | None = None):
+        self.options = options or SecondPassOptions()
+        self._scorer = WordScorer(model, unknown=UNKNOWN)
+        self._lock = threading.Lock()  # the network has one state
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> Self | None:
+        """Return the second pass of a bundle; None if it has none."""
+        if SECOND_PASS not in bundle.parts:
+            return None
+        settings = bundle.parts[SECOND_PASS_SETTINGS]
+        return cls(bundle.parts[SECOND_PASS], SecondPassOptions.parse(settings.read_bytes(), f"{settings}"))
+
+    def rescored(self, result: DecodingResult, period: int) -> Lattice | None:
+        """Return the rescored lattice of an utterance; None if it has none, or no path to its end.
+
+        period: of the frames in 100 ns units.
+        """
+        if result.lattice is None or result.reason or result.decoder is None:
+            return None
+        options = result.decoder.options
+        lattice = slf_lattice(result.lattice, result.decoder.graph, options, period=period)
+        bonus = result.lattice.bonus / options.lm_scale if options.lm_scale else None
+        with self._lock:
+            return rescore_with_network(lattice, self._scorer, self.options.weight, self.options, bonus=bonus)
+
+
+def words_of(lattice: Lattice) -> tuple[Word, ...]:
+    """Return the words of the best path, without confidences."""
+    return tuple(word._replace(confidence=None) for word in confident_words(lattice))
