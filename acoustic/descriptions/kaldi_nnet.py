@@ -24,6 +24,7 @@ from readers.errors import ModelError
 from readers.kaldi.nnet3.components import Component
 from readers.kaldi.nnet3.descriptors import Descriptor
 from readers.kaldi.nnet3.nnet import NnetModel, NnetNode, read_nnet_model
+from readers.kaldi.option_files import frame_subsampling
 
 FEATURES = "input"  # Kaldi's name of the features; other inputs are i-vectors
 OUTPUT = "output"
@@ -42,15 +43,20 @@ _IDENTITIES = ("NoOpComponent", "SpecAugmentTimeMaskComponent")
 _Values = list[tuple[Node, int]]
 
 
-def read_kaldi_network(path: str | Path, subsampling: int = 1) -> Network:
+def read_kaldi_network(
+    path: str | Path, subsampling: int | None = None, precision: str | None = None, device: str = "cpu"
+) -> Network:
     """Read the network of a `final.mdl` of nnet3.
 
     Parameters
     ----------
     path : path
         A model with a transition model and an nnet3 network, binary or text.
-    subsampling : int
-        Frames per column of scores: 3 for most chain models, see their `frame_subsampling_factor`.
+    subsampling : int, optional
+        Frames per column of scores: 3 for most chain models.  By default as the files beside the model say, see
+        `frame_subsampling`.
+    precision, device : str, optional
+        See Network.
 
     Returns
     -------
@@ -65,24 +71,25 @@ def read_kaldi_network(path: str | Path, subsampling: int = 1) -> Network:
         For a network that depends on frames in another way, such as a recurrent one.
     OSError
     """
-    return network_of_nnet(read_nnet_model(path), subsampling)
+    subsampling = frame_subsampling(path) if subsampling is None else subsampling
+    return network_of_nnet(read_nnet_model(path), subsampling, precision or "float", device)
 
 
-def network_of_nnet(model: NnetModel, subsampling: int = 1) -> Network:
+def network_of_nnet(model: NnetModel, subsampling: int, precision: str = "float", device: str = "cpu") -> Network:
     """Return the network of a model that was read, see `read_kaldi_network`."""
     if not 1 <= subsampling <= MAX_SUBSAMPLING:
         raise ModelError(f"{model.nnet.source}: subsampling={subsampling}; expected 1 to {MAX_SUBSAMPLING}")
-    return _Conversion(model, subsampling).network
+    return _Conversion(model, subsampling, Network(precision, device)).network
 
 
 class _Conversion:
     """Builds the network of a model, from its output down."""
 
-    def __init__(self, model: NnetModel, subsampling: int) -> None:
+    def __init__(self, model: NnetModel, subsampling: int, network: Network) -> None:
         self.nnet = model.nnet
         self.step = subsampling
         self.beside = subsampling // 2  # frames on each side that an input column stacks
-        self.network = Network()
+        self.network = network
         self.network.source = self.nnet.source
         self._phases: dict[tuple[str, int], Node] = {}
         self._parameters: dict[str, dict[str, Node]] = {}
@@ -145,7 +152,9 @@ class _Conversion:
         phases[OUTPUT].add(0)
         for name, node in reversed(self.nnet.nodes.items()):  # nodes are below those that they take
             offsets = self.nnet.components[node.component].offsets if node.component else [0]
-            for phase in phases[name] if node.input else ():
+            if node.input is None:
+                continue
+            for phase in phases[name]:
                 for offset in offsets:
                     for operand, frame in self._operands(node.input, phase + offset, name):
                         phases[operand].add(frame % self.step)

@@ -4,15 +4,20 @@ Source: nnet-nnet.cc and am-nnet-simple.cc of Kaldi.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.common.report import Figures
+from readers.kaldi.ark import BINARY
 from readers.kaldi.nnet3.components import Component, read_component
 from readers.kaldi.nnet3.descriptors import Descriptor, parse_descriptor
 from readers.kaldi.objects import Floats, KaldiObjects
+from readers.kaldi.option_files import frame_subsampling
 from readers.kaldi.transition_model import TransitionModel, read_transition_model
 
+MODEL = b"<TransitionModel> "  # the first bytes of a model, after the mark of binary files
 MOST_ROWS = 10**6
 _SETTING = re.compile(r"([a-z-]+)=((?:(?!\s+[a-z-]+=).)*)")
 _SETTINGS = {
@@ -227,3 +232,35 @@ def _count(text: str, least: int) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 7 and least <= int(digits) <= MOST_ROWS):
         raise ValueError(f"{text!r} rows; expected {least} to {MOST_ROWS}")
     return int(digits)
+
+
+def is_kaldi_model(path: str | Path) -> bool:
+    """Return whether a file begins as Kaldi's `final.mdl`.  Raises OSError."""
+    with Path(path).open("rb") as file:
+        return file.read(len(BINARY) + len(MODEL)).removeprefix(BINARY).startswith(MODEL)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a model for `argonaut info`."""
+    objects = KaldiObjects(path)
+    transitions = read_transition_model(objects)
+    figures: Figures = [
+        ("phones", len(transitions.topologies)),
+        ("transition-ids", transitions.num_transition_ids),
+        ("pdfs", transitions.num_pdfs),
+    ]
+    if objects.peek() != "<Nnet3>":
+        return [*figures, ("scores", objects.peek().strip("<>"))]
+    model = read_nnet_model(path)
+    nodes = model.nnet.nodes
+    kinds = Counter(component.kind.removesuffix("Component") for component in model.nnet.components.values())
+    shapes = {kind: [f"{name} {node.rows}" for name, node in nodes.items() if node.kind == kind] for kind in _SETTINGS}
+    return [
+        *figures,
+        ("scores", "nnet3"),
+        ("inputs", ", ".join(shapes["input-node"])),
+        ("outputs", ", ".join(shapes["output-node"])),
+        ("context", f"{model.context[0]} frames before, {model.context[1]} after"),
+        ("subsampling", f"{frame_subsampling(path)} frames"),
+        ("components", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
+    ]

@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from acoustic.descriptions.kaldi_nnet import read_kaldi_network
-from acoustic.network.model_file import save_model
+from acoustic.descriptions.mel.parse import parse_script
+from acoustic.descriptions.mel.script import Editor
+from acoustic.descriptions.ndl import MacroTable, shipped_macros
+from acoustic.descriptions.opening import open_network
+from acoustic.network.model_file import load_model, save_model
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import AcousticScorer
+from readers.config.syntax import Source
 from readers.errors import ArgonautError, ModelError
 from readers.kaldi.nnet3.nnet import read_nnet_model
 from tests.acoustic.descriptions.kaldi_twin import evaluate
@@ -88,6 +93,20 @@ def test_a_subsampling_of_no_frames_is_refused(tmp_path):
     (tmp_path / "final.mdl").write_bytes(put_model(Writer(True)).content)
     with pytest.raises(ModelError, match="subsampling=0; expected 1 to 100"):
         read_kaldi_network(tmp_path / "final.mdl", 0)
+
+
+def test_an_editing_script_converts_a_model_with_its_subsampling(tmp_path):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(False)).content)
+    (tmp_path / "frame_subsampling_factor").write_text("3\n")
+    script = f"m = LoadModel({path})\nSaveModel(m, {tmp_path / 'net.dnn'})"
+    Editor(MacroTable(shipped_macros())).run(parse_script(Source.from_text(script, "convert.mel")))
+    converted = load_model(tmp_path / "net.dnn")
+    opened = open_network(path)
+    assert converted.feature_records["input"] == opened.feature_records["input"]
+    assert opened.feature_records["input"].subsampling == 3
+    for name, value in opened.stored_values().items():
+        np.testing.assert_array_equal(converted[name].value, value)
 
 
 @pytest.mark.slow

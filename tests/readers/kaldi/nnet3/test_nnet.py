@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from readers.errors import FormatError
 from readers.kaldi.nnet3.descriptors import Descriptor, parse_descriptor
-from readers.kaldi.nnet3.nnet import read_nnet_model
-from tests.readers.kaldi.models import Writer, put_model
+from readers.kaldi.nnet3.nnet import is_kaldi_model, read_nnet_model, summary
+from tests.readers.kaldi.models import Writer, put_model, put_transitions
 
 BINARY = put_model(Writer(True)).content
 TEXT = put_model(Writer(False)).content
@@ -152,3 +152,25 @@ def test_damage_is_refused_or_harmless(tmp_path_factory, binary, data):
         content = content or bytearray(b" ")
     with contextlib.suppress(FormatError):
         read(tmp_path_factory.getbasetemp() / "fuzzed.mdl", bytes(content))
+
+
+def test_a_model_is_summed_up(tmp_path):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(BINARY)
+    (tmp_path / "frame_subsampling_factor").write_text("3\n")
+    assert is_kaldi_model(path)
+    figures = dict(summary(path))
+    assert (figures["phones"], figures["transition-ids"], figures["pdfs"]) == (3, 6, 6)
+    assert figures["inputs"] == "ivector 2, input 3"
+    assert figures["outputs"] == "output 6, output-xent 6"
+    assert figures["context"] == "6 frames before, 4 after"
+    assert figures["subsampling"] == "3 frames"
+    assert "2 Tdnn, 1 NoOp" in figures["components"]
+
+
+def test_the_transitions_of_a_model_of_gaussians_are_summed_up(tmp_path):
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_transitions(Writer(True)).token("<DIMENSION>").integer(39).content)
+    assert dict(summary(path))["scores"] == "DIMENSION"
+    path.write_bytes(Writer(True).token("<Nnet3>").content)
+    assert not is_kaldi_model(path)
