@@ -29,6 +29,9 @@ from readers.kaldi.option_files import frame_subsampling
 FEATURES = "input"  # Kaldi's name of the features; other inputs are i-vectors
 OUTPUT = "output"
 SCORES = "ScaledLogLikelihood"
+# Frames in which further training renews the statistics of batch normalisation, as in shipped layers; with 0, the first
+# minibatch would replace those of the model.
+TIME_CONSTANT = 10_000.0
 _ELEMENTWISE = {
     "RectifiedLinearComponent": "RectifiedLinear",
     "SigmoidComponent": "Sigmoid",
@@ -278,6 +281,7 @@ class _Conversion:
                 operand,
                 *(parameters[key] for key in ("scale", "bias", "mean", "invstd")),
                 epsilon=component.fields["Epsilon"],
+                normalizationTimeConstant=TIME_CONSTANT,
             )
         last = "Times" if "weights" in parameters else "DiagTimes"
         factor = parameters.get("weights", parameters.get("scale"))

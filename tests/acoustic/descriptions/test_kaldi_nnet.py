@@ -11,12 +11,15 @@ from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor
 from acoustic.descriptions.ndl import MacroTable, shipped_macros
 from acoustic.descriptions.opening import open_network
+from acoustic.engine.engine import Engine
+from acoustic.engine.gradient_check import check_gradients
 from acoustic.network.model_file import load_model, save_model
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.scorer import AcousticScorer
 from readers.config.syntax import Source
 from readers.errors import ArgonautError, ModelError
 from readers.kaldi.nnet3.nnet import read_nnet_model
+from readers.minibatches.sequence_layout import SequenceLayout
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.readers.kaldi.models import LINES, Writer, put_model
 
@@ -107,6 +110,54 @@ def test_an_editing_script_converts_a_model_with_its_subsampling(tmp_path):
     assert opened.feature_records["input"].subsampling == 3
     for name, value in opened.stored_values().items():
         np.testing.assert_array_equal(converted[name].value, value)
+
+
+def network_with_criterion(tmp_path):
+    """A chain network in double precision with a criterion, and values of its inputs for two sequences."""
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(True)).content)
+    network = read_kaldi_network(path, 3, precision="double")
+    network.add("InputValue", "labels", rows=6, tag="label")
+    network.add("CrossEntropyWithSoftmax", "ce", "labels", "ScaledLogLikelihood")
+    rng = np.random.default_rng(1)
+    layout = SequenceLayout.of_lengths([4, 3])
+    values = {name: rng.normal(size=(rows, layout.num_columns)) for name, rows in (("input", 9), ("ivector", 2))}
+    values["labels"] = np.eye(6)[:, rng.integers(0, 6, layout.num_columns)]
+    return network, {name: np.asfortranarray(value) for name, value in values.items()}, layout
+
+
+def test_gradients_of_shared_parameters_equal_differences(tmp_path):
+    network, values, layout = network_with_criterion(tmp_path)
+    comparisons = check_gradients(network, "ce", values, layout=layout)
+    names = {comparison.parameter for comparison in comparisons}
+    assert {"t1.affine.weights", "f2.linear.weights", "f3.scale.scale", "last.bias"} <= names
+    assert not any(name.startswith(("lda", "t1.batchnorm")) for name in names)  # they are fixed
+    assert max(comparison.error for comparison in comparisons) < 1e-5
+
+
+def test_training_moves_the_statistics_by_little(tmp_path):
+    network, values, layout = network_with_criterion(tmp_path)
+    mean = network["t1.batchnorm.mean"].value.copy()
+    engine = Engine(network, ["ce"])
+    engine.forward(values, training=True, criterion="ce", layout=layout)
+    engine.backward("ce", on_gradient=lambda *_: None)
+    change = np.abs(network["t1.batchnorm.mean"].value - mean).max()
+    assert 0 < change < 0.02
+
+
+def test_the_exported_network_gives_the_same(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    onnx_export = pytest.importorskip("acoustic.export.onnx_export")
+    path = tmp_path / "final.mdl"
+    path.write_bytes(put_model(Writer(True)).content)
+    network = read_kaldi_network(path, 3)
+    session = onnxruntime.InferenceSession(onnx_export.to_onnx(network, ["ScaledLogLikelihood"]).SerializeToString())
+    model = read_nnet_model(path)
+    features, ivector = inputs(3, 30, 2)
+    rows = np.stack([features[:, max(t - 1, 0) : t + 2].T.ravel() for t in range(3, 27, 3)])
+    (scores,) = session.run(None, {"input": rows, "ivector": np.tile(ivector, (len(rows), 1))})
+    expected = evaluate(model.nnet, features, ivector, model.context, 3)
+    np.testing.assert_allclose(scores.T[:, 3:-3], expected[:, 4:6], atol=1e-4)
 
 
 @pytest.mark.slow
