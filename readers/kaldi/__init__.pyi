@@ -8,7 +8,5 @@ from readers.kaldi.lattice import read_kaldi_lattices as read_kaldi_lattices
 from readers.kaldi.lattice import read_word_table as read_word_table
 from readers.kaldi.lattice import write_kaldi_lattices as write_kaldi_lattices
 from readers.kaldi.lattice import write_word_table as write_word_table
-from readers.kaldi.nnet3.nnet import NnetModel as NnetModel
-from readers.kaldi.nnet3.nnet import read_nnet_model as read_nnet_model
 from readers.kaldi.specifiers import Specifier as Specifier
 from readers.kaldi.specifiers import parse_specifier as parse_specifier
