@@ -39,7 +39,7 @@ def stacked(features, ivector):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize(("subsampling", "num_frames"), [(1, 12), (2, 9), (3, 1), (3, 20), (4, 7)])
+@pytest.mark.parametrize(("subsampling", "num_frames"), [(1, 8), (2, 9), (3, 1), (3, 20)])
 def test_scores_equal_the_twin_also_at_the_ends(tmp_path, binary, subsampling, num_frames):
     path = tmp_path / "final.mdl"
     path.write_bytes(put_model(Writer(binary), seed=subsampling).content)

@@ -20,7 +20,7 @@ def objects_of(content):
     return KaldiObjects("a.mdl", content)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.booleans(),
     st.sampled_from(["f4", "f8"]),

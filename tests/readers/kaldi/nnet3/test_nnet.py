@@ -136,7 +136,7 @@ def test_biases_of_another_length_are_refused(tmp_path):
         read(tmp_path / "final.mdl", damaged)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.booleans(), st.data())
 def test_damage_is_refused_or_harmless(tmp_path_factory, binary, data):
     content = bytearray(BINARY if binary else TEXT)
