@@ -22,13 +22,14 @@ def mfcc_matrix(config: FeatureConfig) -> Float64Array:
     """Return the matrix (num_cepstra (+ 1 with _0), num_channels) float64 from log filterbank to liftered c1..cN, then
     c0.
 
-    c_j = sqrt(2/n) sum_k m_k cos(pi j (k - 1/2) / n), HTK Book eq. 5.14; c0 has j = 0 and is not liftered.
+    c_j = sqrt(2/n) sum_k m_k cos(pi j (k - 1/2) / n), HTK Book eq. 5.14; c0 has j = 0 and is not liftered.  In Kaldi,
+    c0 has the factor sqrt(1/n).
     """
     orders = np.arange(1, config.num_cepstra + 1)
     factors = lifter_weights(config)
     if config.has("0"):
         orders = np.append(orders, 0)
-        factors = np.append(factors, 1.0)
+        factors = np.append(factors, np.sqrt(0.5) if config.kaldi else 1.0)
     middles = np.arange(config.num_channels) + 0.5
     cosines = np.cos(np.pi / config.num_channels * np.outer(orders, middles))
     return np.sqrt(2.0 / config.num_channels) * factors[:, None] * cosines

@@ -71,6 +71,9 @@ class FeatureConfig:
         Seed of the dither.
     zero_mean_source, use_hamming : bool
         Subtract the mean of each frame; apply a Hamming window.
+    kaldi : bool
+        Kaldi's conventions instead of HTK's: its window, filters of all bins within their limits, no floor of 1 before
+        the logarithm, and c0 divided by the square root of 2.
     preemphasis : float
         Pre-emphasis coefficient.
     num_channels : int
@@ -124,6 +127,7 @@ class FeatureConfig:
     zero_mean_source: bool = False
     window_size: float = 256_000.0
     use_hamming: bool = True
+    kaldi: bool = False
     double_fft: bool = False
     preemphasis: float = 0.97
     num_channels: int = 20
@@ -275,6 +279,8 @@ def check_numbers(config: FeatureConfig) -> None:
     )
     expect(0 < config.window_size <= MAX_PERIOD, "WINDOWSIZE", f"a length above 0, in 100 ns units, to {MAX_PERIOD}")
     expect(0 <= config.preemphasis <= 1, "PREEMCOEF", "a number from 0 to 1")
+    suits_kaldi = not config.use_hamming and config.warp == 1 and config.base_kind != "PLP"
+    expect(not config.kaldi or suits_kaldi, "KALDI", "F with PLP or warping, and USEHAMMING = F, as Kaldi has a window")
     expect(config.num_channels >= 1, "NUMCHANS", "at least 1")
     expect(config.lifter == 0 or 1 <= config.lifter <= 1e6, "CEPLIFTER", "0 (none), or 1 to 1e6")
     expect(0 < config.compression <= 10, "COMPRESSFACT", "a power above 0, to 10")

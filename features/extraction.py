@@ -25,6 +25,7 @@ from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
+KALDI_FLOOR = np.finfo(np.float32).eps
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros
 
 
@@ -135,7 +136,7 @@ class Plan:
         kind = self.config.base_kind
         if kind == "MELSPEC":
             return bank
-        np.maximum(bank, FILTER_FLOOR, out=bank)
+        np.maximum(bank, KALDI_FLOOR if self.config.kaldi else FILTER_FLOOR, out=bank)
         if kind == "PLP":
             return self.plp(bank)
         np.log(bank, out=bank)

@@ -69,8 +69,8 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     """Return the weights (num_bins, num_channels) float64 of spectrum bins; bin b is at b * sample_rate / fft_length
     Hz.
 
-    The first and the Nyquist bin have weight 0, as in HTK.  Raises ConfigError for a filter without any bin, whose
-    output would be constant.
+    The first and the Nyquist bin have weight 0, as in HTK and Kaldi.  Raises ConfigError for a filter without any bin,
+    whose output would be constant.
     """
     resolution = sample_rate / fft_length
     if config.num_channels > fft_length // 2:
@@ -79,10 +79,15 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
         )
     first_bin = 1
     last_bin = fft_length // 2 - 1
-    # HTK counts bins from 1 and rounds the limits to bins; here they count from 0.
-    if config.low_frequency >= 0:
+    # HTK counts bins from 1 and rounds the limits to bins; here they count from 0.  Kaldi does not round: bins outside
+    # the limits are outside all filters.
+    if config.kaldi:
+        low, high = band_limits(config, sample_rate)
+        first_bin = int(low / resolution) + 1
+        last_bin = min(last_bin, int(np.ceil(high / resolution)) - 1)
+    elif config.low_frequency >= 0:
         first_bin = max(1, int(config.low_frequency / resolution + 2.5) - 1)
-    if config.high_frequency >= 0:
+    if config.high_frequency >= 0 and not config.kaldi:
         last_bin = min(last_bin, int(config.high_frequency / resolution + 0.5) - 1)
     centres = filter_centres(config, sample_rate)
     bins = np.arange(first_bin, last_bin + 1)

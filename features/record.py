@@ -35,7 +35,8 @@ def feature_record(config: FeatureConfig, rates: Iterable[float] = ()) -> Featur
     -------
     FeatureRecord
     """
-    names = list(_ALWAYS)
+    # A record without it is of HTK's conventions; those of Kaldi also differ in USEHAMMING.
+    names = [*_ALWAYS, *(["KALDI"] if config.kaldi else [])]
     names += ["NUMCEPS", "CEPLIFTER"] if config.base_kind in CEPSTRAL_KINDS else []
     names += ["LPCORDER", "COMPRESSFACT"] if config.base_kind == "PLP" else []
     if config.has("E"):

@@ -91,6 +91,12 @@ SETTINGS: dict[str, Setting] = {
     "ZMEANSOURCE": Setting("zero_mean_source", parse_bool, "subtract the mean of the samples of each frame"),
     "WINDOWSIZE": Setting("window_size", parse_float, "length of the window, 100 ns"),
     "USEHAMMING": Setting("use_hamming", parse_bool, "apply a Hamming window"),
+    "KALDI": Setting(
+        "kaldi",
+        parse_bool,
+        "Kaldi's conventions: its window, which needs `USEHAMMING = F`, filters of all bins within their limits, no "
+        "floor of 1, and c0 divided by the square root of 2",
+    ),
     "DOUBLEFFT": Setting("double_fft", parse_bool, "twice the FFT length that the window needs"),
     "PREEMCOEF": Setting("preemphasis", parse_float, "coefficient of the pre-emphasis"),
     "NUMCHANS": Setting("num_channels", parse_int, "number of filters"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from features.config import FeatureConfig
 from features.filterbank import filter_weights
-from readers.common.arrays import Float32Array
+from readers.common.arrays import Float32Array, Float64Array
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
@@ -44,7 +44,7 @@ class Spectrum:
             weights = np.repeat(weights, 2, axis=0)
         energy = "" if not config.has("E") else "raw" if config.raw_energy else "windowed"
         return cls(
-            window=(np.hamming(length) if config.use_hamming else np.ones(length)).astype(np.float32),
+            window=window_weights(config, length).astype(np.float32),
             hop=hop,
             fft_length=fft_length,
             weights=np.ascontiguousarray(weights, np.float32),
@@ -147,3 +147,10 @@ def window_samples(config: FeatureConfig, sample_rate: float) -> tuple[int, int]
             f"{MAX_WINDOW}"
         )
     return length, hop
+
+
+def window_weights(config: FeatureConfig, length: int) -> Float64Array:
+    """Return the window (length,) float64; that of Kaldi is a Hann window to the power of 0.85."""
+    if config.kaldi:
+        return np.hanning(length) ** 0.85
+    return np.hamming(length) if config.use_hamming else np.ones(length)

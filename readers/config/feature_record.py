@@ -22,7 +22,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("TARGETRATE", "WINDOWSIZE", "PREEMCOEF", "LOFREQ", "HIFREQ"), float),
     **dict.fromkeys(("CEPLIFTER", "COMPRESSFACT", "ESCALE", "SILFLOOR"), float),
     **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
-    **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER"), bool),
+    **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER", "KALDI"), bool),
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
     "SPEECHMEAN": tuple,
 }

@@ -1,6 +1,6 @@
-"""Kaldi's archives and script files of matrices and alignments, and lattices in Kaldi's text format.
+"""Kaldi's archives and script files of matrices and alignments, lattices, transition models and nnet3 networks.
 
-Open ark.py first.
+Open ark.py first; for models, objects.py and nnet3/nnet.py.
 """
 
 from readers.common.lazy import face

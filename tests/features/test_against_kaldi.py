@@ -5,6 +5,7 @@ import pytest
 
 from features.config import FeatureConfig
 from features.extraction import extract
+from readers.errors import ConfigError
 
 knf = pytest.importorskip("kaldi_native_fbank")
 
@@ -107,3 +108,38 @@ def test_mfcc_equals_kaldi(lifter, seed):
     expected = kaldi(samples, 16000, theirs, knf.OnlineMfcc)
     computed = ours(samples, 16000, 26, "MFCC_0", options, num_cepstra=12, lifter=lifter, use_power=True)
     np.testing.assert_allclose(computed, expected, atol=5e-4)
+
+
+@pytest.mark.parametrize("kind", ["FBANK", "MFCC_0"])
+@pytest.mark.parametrize(
+    ("rate", "channels", "low", "high", "cepstra", "lifter"),
+    [(16000, 40, 20.0, 7600.0, 40, 22.0), (16000, 23, 20.0, 8000.0, 13, 22.0), (8000, 40, 40.0, 3800.0, 40, 0.0)],
+)
+def test_the_conventions_of_kaldi_equal_its_defaults(kind, rate, channels, low, high, cepstra, lifter):
+    samples = noise_with_tones(rate, 4)
+    theirs = knf.FbankOptions() if kind == "FBANK" else knf.MfccOptions()
+    theirs.frame_opts.samp_freq, theirs.frame_opts.dither = rate, 0.0
+    theirs.mel_opts.num_bins, theirs.mel_opts.low_freq, theirs.mel_opts.high_freq = channels, low, high
+    theirs.use_energy = False
+    if kind == "MFCC_0":
+        theirs.num_ceps, theirs.cepstral_lifter = cepstra, lifter
+    expected = kaldi(samples, rate, theirs, knf.OnlineFbank if kind == "FBANK" else knf.OnlineMfcc)
+    options = BASE | {"offset": True, "hamming": False, "low": low, "high": high}
+    more = {"num_cepstra": cepstra - 1, "lifter": lifter, "use_power": True, "kaldi": True}
+    computed = ours(samples, rate, channels, kind, options, **more)
+    if kind == "MFCC_0":
+        computed = np.roll(computed, 1, axis=0)  # c0 is first in Kaldi
+    np.testing.assert_allclose(computed, expected, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("more", [{"use_hamming": True}, {"warp": 1.1}, {"target_kind": "PLP"}])
+def test_the_conventions_of_kaldi_have_their_own_window_and_no_warping(more):
+    with pytest.raises(ConfigError, match="KALDI = True; expected F with PLP or warping, and USEHAMMING = F"):
+        FeatureConfig(**{"target_kind": "FBANK", "use_hamming": False, "kaldi": True} | more)
+
+
+def test_silence_has_kaldi_s_floor():
+    silence = np.zeros(1000, np.float32)
+    options = BASE | {"offset": True, "hamming": False}
+    computed = ours(silence, 16000, 24, "FBANK", options, kaldi=True, use_power=True)
+    np.testing.assert_allclose(computed, np.log(np.finfo(np.float32).eps))

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from acoustic.descriptions.kaldi_nnet import read_kaldi_network
 from acoustic.descriptions.mel.names import EditedModel, Models
 from acoustic.descriptions.mel.statements import Command, Description, MelScript, Snippet, Statement
 from acoustic.descriptions.ndl.evaluate import Scope
@@ -23,6 +24,7 @@ from readers.common.report import Log
 from readers.config.config import Config
 from readers.config.syntax import Source, Span
 from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
+from readers.kaldi.nnet3.nnet import is_kaldi_model
 
 # Commands between lines of description that do not need the nodes of these lines.
 _NEEDS_NO_NODES = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
@@ -119,12 +121,17 @@ class Editor:
         return self._add(name, Network(precision=self.precision, seed=self.seed))
 
     def load(self, name: str, path: str) -> EditedModel:
-        """Load the model of a file, or the network that the script has saved under that name."""
+        """Load the model of a file, also of Kaldi's nnet3, or the network that the script has saved under that name."""
         file = file_path(path)
         _, saved = self._files.get(os.path.realpath(file), (file, None))
         if saved is not None and not isinstance(saved, Network):
             raise ModelError(f"{file}: the script writes text to this file; expected a model")
-        network = load_model(file) if saved is None else editing.clone(saved)
+        if saved is not None:
+            network = editing.clone(saved)
+        elif is_kaldi_model(file):
+            network = read_kaldi_network(file)
+        else:
+            network = load_model(file)
         network.seed = self.seed
         return self._add(name, network)
 

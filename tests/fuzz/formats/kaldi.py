@@ -5,12 +5,14 @@ import struct
 
 import numpy as np
 
+from acoustic.descriptions.kaldi_nnet import read_kaldi_network
 from readers.errors import ArgonautError
 from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 from readers.kaldi.lattice import read_word_table
 from tests.fuzz.format import Format, text, written
+from tests.readers.kaldi.models import Writer, put_model
 
 
 def matrices(rng: random.Random) -> dict[str, np.ndarray]:
@@ -109,7 +111,18 @@ def use_audio_archive(path) -> None:
     read_wav_at(path, 3)
 
 
+def model(path, rng: random.Random) -> None:
+    """A final.mdl of nnet3, binary or text."""
+    path.write_bytes(put_model(Writer(rng.random() < 0.7), rng.randrange(9)).content)
+
+
+def use_model(path) -> None:
+    """Convert the network; the sizes of a damaged one may be odd, but not larger than the file."""
+    read_kaldi_network(path, 3)
+
+
 FORMATS = (
+    Format("kaldi model", written(model), use_model, (header_sizes,), True),
     Format("kaldi audio archive", written(audio_archive), use_audio_archive, (), True),
     Format("kaldi archive", written(archive), read_archive, (header_sizes,), True),
     Format("kaldi text archive", written(text_archive), read_archive),

@@ -1,0 +1,4 @@
+"""Kaldi's nnet3 networks: nodes of configuration lines, descriptors of their inputs, and components with parameters.
+
+Open nnet.py first.
+"""

@@ -1,0 +1,77 @@
+"""Kaldi's configuration files, with an option `--name=value` on each line, and what they say of a model."""
+
+import re
+from pathlib import Path
+
+from readers.common.text import is_count, read_lines
+from readers.errors import FormatError
+
+_OPTION = re.compile(r"--([A-Za-z0-9_.\-]+)(?:=(.*))?")
+MOST_SUBSAMPLING = 100  # frames
+
+
+def read_options(path: str | Path) -> dict[str, str]:
+    """Read a configuration file such as `mfcc.conf`.
+
+    Parameters
+    ----------
+    path : path
+        File with lines ``--name=value``; ``#`` begins a comment, and an option without a value is true.
+
+    Returns
+    -------
+    dict of str to str
+        Values by name, with hyphens instead of underscores; the last value counts.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for any other line.
+    OSError
+    """
+    options = {}
+    for number, line in enumerate(read_lines(path), 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        option = _OPTION.fullmatch(text)
+        if option is None:
+            raise FormatError(f"{path}:{number}: {text[:60]!r}; expected --name=value")
+        value = "true" if option[2] is None else option[2].strip()
+        options[option[1].replace("_", "-")] = value
+    return options
+
+
+def frame_subsampling(model: str | Path) -> int:
+    """Return the frames for each column of scores of a model.
+
+    Parameters
+    ----------
+    model : path
+        A `final.mdl`.  The number is in `frame_subsampling_factor` beside it or, in directories of vosk, an option of
+        `../conf/model.conf`.
+
+    Returns
+    -------
+    int
+        1 if no such file says more.
+
+    Raises
+    ------
+    FormatError
+        For a number out of range.
+    OSError
+    """
+    factor = Path(model).parent / "frame_subsampling_factor"
+    options = Path(model).parent.parent / "conf" / "model.conf"
+    if factor.is_file():
+        path = factor
+        text = " ".join(line.strip() for line in read_lines(factor)).strip()
+    elif options.is_file():
+        path = options
+        text = read_options(options).get("frame-subsampling-factor", "1")
+    else:
+        return 1
+    if not is_count(text) or not 1 <= int(text) <= MOST_SUBSAMPLING:
+        raise FormatError(f"{path}: frame subsampling by {text[:20]!r}; expected 1 to {MOST_SUBSAMPLING}")
+    return int(text)
