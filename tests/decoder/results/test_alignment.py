@@ -211,6 +211,6 @@ def test_mlf_keeps_words_whose_boundary_was_moved(tmp_path):
 
 def test_mlf_refuses_a_word_without_phones(tmp_path):
     extra = ANNA._replace(words=(*ANNA.words, Word("D", 1.6, 1.8)))
-    with pytest.raises(ConfigError, match="one-anna: no phones within 'D' of the words, from 1.6 to 1.8 s"):
+    with pytest.raises(ConfigError, match=r"one-anna: no phones within 'D' of the words, from 1\.6 to 1\.8 s"):
         ONE._replace(utterances=(extra,)).save(tmp_path / "one.mlf")
     assert not list(tmp_path.iterdir())
