@@ -7,9 +7,9 @@ others beside the first label that belongs to them.
 
 import csv
 import re
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
@@ -22,7 +22,7 @@ from readers.results.audacity import read_labels, write_labels
 from readers.results.elan.document import ElanDocument
 from readers.results.tier_files import EAF, TEXTGRID, read_tiers
 from readers.results.tiers import Interval, Tier
-from readers.results.timed_words import Word, ctm_lines, read_ctm, write_tiers
+from readers.results.timed_words import MOST_SECONDS, Word, ctm_lines, read_ctm, write_tiers
 
 Level = Literal["words", "phones", "states"]
 LEVELS: tuple[Level, ...] = ("words", "phones", "states")
@@ -136,10 +136,12 @@ class Alignment(NamedTuple):
         Raises
         ------
         ConfigError
-            For another suffix.
+            For another suffix, other levels, times that are not 0 <= start <= end and, in an MLF, for a label that
+            contains no label of the level below.
         OSError
         """
         path, form = Path(path), Path(path).suffix.lower()
+        self._check(levels, path)
         if form == TEXTGRID:
             write_tiers(path, tiers_of(self, levels=levels), self.seconds)
         elif form == EAF:
@@ -155,6 +157,14 @@ class Alignment(NamedTuple):
             write_labels(path, self.labels(levels[0]))
         else:
             raise ConfigError(f"{path}: unknown form; expected a name that ends in {', '.join(SUFFIXES)}")
+
+    def _check(self, levels: Sequence[Level], path: Path) -> None:
+        """Raise ConfigError for levels and times that no form can have."""
+        if not levels or not set(levels) <= set(LEVELS):
+            raise ConfigError(f"{path}: levels {levels!r}; expected some of {', '.join(LEVELS)}")
+        for text, start, end, _ in (label for level in levels for label in self.labels(level)):
+            if not 0 <= start <= end < MOST_SECONDS:  # false for nan, too
+                raise ConfigError(f"{path}: label {text[:40]!r} from {start} to {end} s; expected 0 <= start <= end")
 
     @classmethod
     def read(cls, path: str | Path, level: Level = "words") -> Self:
@@ -438,17 +448,36 @@ def ctm_of(alignment: Alignment, level: Level) -> Iterator[str]:
 def mlf_entries(
     alignment: Alignment, levels: Sequence[Level] = ("words", "phones")
 ) -> Iterator[tuple[str, list[Label]]]:
-    """Yield the entries of the utterances in an MLF: labels of the lowest level, in time since their beginning."""
-    ordered = [level for level in LEVELS if level in levels]
+    """Yield the entries of the utterances in an MLF: labels of the lowest level, in time since their beginning.
+
+    Levels without labels are left out.  A label is beside the first one of the level below whose middle it contains, so
+    that boundaries which were moved by hand need not be the same in all levels.
+    """
+    ordered = [
+        level for level in LEVELS if level in levels and any(member.labels(level) for member in alignment.utterances)
+    ]
     for utterance in alignment.utterances:
-        if utterance.reason:
+        if utterance.reason or not ordered:
             continue
-        beginnings = [{label.start: label.text for label in utterance.labels(level)} for level in ordered[-2::-1]]
+        lowest = utterance.labels(ordered[-1])
+        above: list[tuple[tuple[str, None], ...]] = [()] * len(lowest)
+        positions = list(range(len(lowest)))  # in the lowest level, of the first part of each label
+        for level_below, level in pairwise(ordered[::-1]):
+            middles = [(part.start + part.end) / 2 for part in utterance.labels(level_below)]
+            firsts = [bisect_left(middles, label.start) for label in utterance.labels(level)]
+            for label, first in zip(utterance.labels(level), firsts):
+                if first == len(middles) or middles[first] > label.end:
+                    raise ConfigError(
+                        f"{utterance.name}: no {level_below} within {label.text[:40]!r} of the {level}, from "
+                        f"{label.start} to {label.end} s; expected at least one"
+                    )
+            positions = [positions[first] for first in firsts]
+            for label, position in zip(utterance.labels(level), positions):
+                above[position] += ((label.text, None),)
         labels = []
-        for label in utterance.labels(ordered[-1]):
+        for label, beside in zip(lowest, above):
             start, end = (round((time - utterance.start) * TICKS_PER_SECOND) for time in (label.start, label.end))
-            above = tuple((texts[label.start], None) for texts in beginnings if label.start in texts)
-            labels.append(Label(start, end, label.text, None, above))
+            labels.append(Label(start, end, label.text, None, beside))
         yield f"*/{utterance.name}.lab", labels
 
 

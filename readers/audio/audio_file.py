@@ -159,8 +159,8 @@ def _read_htk_waveform(path: str | Path) -> tuple[npt.NDArray[np.float32], int]:
         header = read_htk_header(path)
     except FormatError as fault:
         raise FormatError(
-            f"{path}: audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform; raw samples "
-            "need the option rate"
+            f"{path}: audio of no known format; expected WAV, FLAC, MP3, Ogg, NIST SPHERE or an HTK waveform, to "
+            "which ffmpeg converts others; raw samples need the option rate"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
         raise FormatError(f"{path}: an HTK feature file; expected audio")

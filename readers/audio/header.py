@@ -80,5 +80,5 @@ def _htk_header(path: Path) -> AudioHeader:
     except FormatError:
         header = None
     if header is None or header.base_kind != WAVEFORM or header.dim != 1 or header.period > TICKS_PER_SECOND:
-        raise FormatError(f"{path}: no audio of a known format; expected WAV, FLAC, MP3, NIST SPHERE or another")
+        raise FormatError(f"{path}: no audio of a known format; expected WAV, FLAC, MP3, Ogg, NIST SPHERE or another")
     return AudioHeader(round(TICKS_PER_SECOND / header.period), 1, header.num_frames)

@@ -176,3 +176,41 @@ def test_files_without_an_alignment_are_refused(tmp_path):
     for run in (lambda: read_alignments(tmp_path / "a.wav"), lambda: ONE.save(tmp_path / "a.wav")):
         with pytest.raises(ConfigError, match=r"a.wav: unknown form; expected a name that ends in .TextGrid, .eaf"):
             run()
+
+
+@pytest.mark.parametrize(("start", "end"), [(-0.1, 0.6), (float("nan"), 0.6), (0.5, 0.4), (0.1, float("inf"))])
+@pytest.mark.parametrize("form", ["TextGrid", "eaf", "mlf", "ctm", "csv", "txt"])
+def test_impossible_times_are_refused_before_a_file_is_written(form, start, end, tmp_path):
+    words = (Word("AB", start, end),)
+    alignment = ONE._replace(utterances=(ANNA._replace(words=words),))
+    path = tmp_path / f"one.{form}"
+    with pytest.raises(ConfigError, match=r"one\.\w+: label 'AB' from .* s; expected 0 <= start <= end"):
+        alignment.save(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("levels", [(), ("foo",), "words"])
+def test_unknown_levels_are_refused(levels, tmp_path):
+    with pytest.raises(ConfigError, match="expected some of words, phones, states"):
+        ONE.save(tmp_path / "one.TextGrid", levels)
+
+
+def test_mlf_has_the_words_of_an_alignment_without_phones(tmp_path):
+    words = without(ONE, "phones", "states", seconds=1.5)
+    words.save(tmp_path / "one.mlf")
+    assert Alignment.read(tmp_path / "one.mlf") == words
+
+
+def test_mlf_keeps_words_whose_boundary_was_moved(tmp_path):
+    moved = ANNA._replace(words=(Word("AB", 0.49, 1.01), Word("C", 1.01, 1.5)))
+    ONE._replace(utterances=(moved,)).save(tmp_path / "one.mlf", ("words", "phones", "states"))
+    read = Alignment.read(tmp_path / "one.mlf")
+    assert [tuple(word) for word in read.labels("words")] == [("AB", 0.5, 1.0, None), ("C", 1.0, 1.5, None)]
+    assert [phone.text for phone in read.labels("phones")] == ["a", "b", "c"]
+
+
+def test_mlf_refuses_a_word_without_phones(tmp_path):
+    extra = ANNA._replace(words=(*ANNA.words, Word("D", 1.6, 1.8)))
+    with pytest.raises(ConfigError, match=r"one-anna: no phones within 'D' of the words, from 1\.6 to 1\.8 s"):
+        ONE._replace(utterances=(extra,)).save(tmp_path / "one.mlf")
+    assert not list(tmp_path.iterdir())

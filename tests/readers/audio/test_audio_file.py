@@ -203,7 +203,7 @@ def test_a_damaged_flac_file(tmp_path, cut):
 def test_a_file_of_no_known_format(tmp_path):
     (tmp_path / "a.txt").write_text("hello, this is text\n")
     message = (
-        r"a.txt: audio of no known format; expected WAV, FLAC, MP3, .* HTK waveform; raw samples need the option rate"
+        r"a.txt: audio of no known format; expected WAV, .* HTK waveform, .* others; raw samples need the option rate"
     )
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a.txt")

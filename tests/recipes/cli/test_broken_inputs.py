@@ -224,7 +224,7 @@ AUDIO = {
     "cut": (lambda path: path.write_bytes(path.read_bytes()[:44]), "no samples"),
     "text": (
         lambda path: path.write_text("no audio at all"),
-        "audio of no known format; expected WAV, FLAC, MP3, NIST SPHERE or an HTK waveform",
+        "audio of no known format; expected WAV, FLAC, MP3, Ogg, NIST SPHERE or an HTK waveform",
     ),
 }
 

@@ -15,6 +15,9 @@ from decoder.recognizer.jobs.pronunciation.result import MISSING, Pronunciation,
 from decoder.recognizer.recording import Audio, AudioOptions
 from readers.errors import ConfigError
 
+# Seconds per phone, at most, of an alignment with silence or noise: it passes each phone as fast as its model allows,
+# in 30 ms.  The fastest speakers need twice that.
+NO_SPEECH = 0.035
 SOUNDS_RIGHT = 1.5  # score of a phone from which no other is taken to have been said in its place
 
 
@@ -110,14 +113,15 @@ class PronunciationAssessor:
         Raises
         ------
         ConfigError, GraphError, ShapeError, OSError
-            As `ForcedAligner.align`; ConfigError also for silence in place of all words.
+            As `ForcedAligner.align`; ConfigError also for silence or faint noise in place of all words.
         """
         frames = self.aligner.align_frames(audio, text, rate)
         measures = measure(frames.log_posteriors, frames.phones, frames.period)
         scores = self.model(measures)
         said = self._said(measures, scores.phones)
-        if all(phone == MISSING for phone in said):
-            # The map was fitted to speech, and gives silence more than half of the best score.
+        seconds_per_phone = np.diff(measures.times).mean()
+        if seconds_per_phone <= NO_SPEECH or all(phone == MISSING for phone in said):
+            # The map was fitted to speech, and may give silence the best score.
             raise ConfigError(f"{self.aligner.name}: silence in place of all words; expected speech")
         words: list[list[ScoredPhone]] = [[] for _ in frames.words]
         spoken = [phone for phone in frames.phones if phone.word != SILENCE]
