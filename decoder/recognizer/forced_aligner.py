@@ -63,8 +63,8 @@ class ForcedAligner:
         For messages.
     search : SearchOptions, optional
         Weights and beams of the recognition of long recordings.
-    goodness_scale : float
-        Of the log-likelihoods in confidences, see `PhoneGoodness`.
+    goodness_scale : float, optional
+        Of the log-likelihoods in confidences, see `PhoneGoodness`; by default that of the front end.
     case : {"auto", "keep", "upper", "lower"}
         In which words are looked up in the dictionary; "auto" is that of which it has the most words of the text.
         Results have the words as they are in the text.
@@ -98,7 +98,7 @@ class ForcedAligner:
         audio: AudioOptions | None = None,
         name: str = "aligner",
         search: SearchOptions | None = None,
-        goodness_scale: float = 1.0,
+        goodness_scale: float | None = None,
         case: str = AUTO,
         g2p: FilePart | None = None,
     ):
@@ -108,7 +108,7 @@ class ForcedAligner:
         self.graphs = graphs
         self.case = check_case(case)
         self.aligner = Aligner(graphs, beam=beam)
-        self.goodness = PhoneGoodness(graphs, goodness_scale)
+        self.goodness = PhoneGoodness(graphs, goodness_scale or front_end.goodness_scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
         self._search = search or SearchOptions()
         self._g2p_file = g2p

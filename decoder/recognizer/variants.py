@@ -236,7 +236,7 @@ class Variants:
         ['sil', 'a', 'b', 'c', 'sil']
         """
         changed = self._changed("with_phones")
-        changed.goodness = PhoneGoodness(self._transcript_graphs())
+        changed.goodness = PhoneGoodness(self._transcript_graphs(), self.front_end.goodness_scale)
         return changed
 
     def _g2p(self) -> "G2P | None":

@@ -23,7 +23,7 @@ from readers.errors import ModelError
 from readers.results.expert_scores import MOST, MOST_OF_PHONES
 from readers.tables.tensor_file import load_tensors, tensor_bytes
 
-FORMAT, VERSION = "argonaut-pronunciation", 1
+FORMAT, VERSION = "argonaut-pronunciation", 2  # 1: other scales of the posteriors of lattice-free networks
 PHONES, WORDS, SENTENCE = "phones", "words", "sentence"
 AGAIN = "fit it again with `argonaut pronounce --train`"
 
