@@ -42,8 +42,8 @@ from readers.sources.arrays.options import ArrayFeatures, ArrayLabels, ArrayRead
 
 CRITERION, POSTERIORS, LABELS = "cross_entropy", "AdaptationPosteriors", "AdaptationLabels"  # nodes
 UTTERANCES = 4  # of a minibatch, with frame subsampling; otherwise each is one
-FEWEST, MOST = 3, 12  # epochs
-MINUTES = 15.0  # of speech in all epochs, between these bounds
+FEWEST, MOST = 3, 15  # epochs
+MINUTES = 40.0  # of speech in all epochs, between these bounds
 FROZEN = {"blendTimeConstant": 1e30, "normalizationTimeConstant": 1e30}  # statistics of batch normalisation
 
 
@@ -167,7 +167,10 @@ def _reader(network: Network, utterances: Sequence[SpokenUtterance], scorer: Win
     for utterance in utterances:
         assert utterance.labels is not None
         frames[utterance.name] = np.ascontiguousarray(utterance.features.T)
-        labels[utterance.name] = np.repeat(utterance.labels, step)[: utterance.features.shape[1]]
+        num_frames = utterance.features.shape[1]
+        # A column stands for the frames around its own, since training shifts columns by half of their distance.
+        nearest = (np.arange(num_frames) + step // 2) // step
+        labels[utterance.name] = utterance.labels[np.minimum(nearest, len(utterance.labels) - 1)]
     beside = scorer.window // 2
     excerpts = ExcerptOptions(subsampling=step, context=scorer.edges)
     return ArrayReader(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from decoder.lm.options import TextFiles
 from decoder.recognizer.jobs.alignment.options import AlignOptions
@@ -34,7 +35,7 @@ class SpeechOptions(Options):
     """How a corpus is read, and how the network is adapted to it."""
 
     tiers: tuple[str, ...] = like(AlignOptions, "tiers")
-    case: str = like(AlignOptions, "case")
+    case: Literal["auto", "keep", "upper", "lower"] = like(AlignOptions, "case")
     channel: Channel = like(AlignOptions, "channel", heading="")
     held_out: tuple[str, ...] = option(
         (), "speakers with whose utterances the result is measured (default: every tenth utterance)", separator=",",
@@ -46,7 +47,7 @@ class SpeechOptions(Options):
         0.5, "weight of the outputs of the bundle's network in the labels of the training", least=0, below=1
     )
     epochs: int | None = option(
-        None, "passes over the speech, of which the best one counts (default: 3 to 12, more for less speech)", least=1
+        None, "passes over the speech, of which the best one counts (default: 3 to 15, more for less speech)", least=1
     )
 
 

@@ -17,7 +17,7 @@ from decoder.recognizer.jobs.alignment.recordings import Recording, recordings_o
 from decoder.recognizer.jobs.alignment.results import NO_TRANSCRIPT
 from decoder.recognizer.recording import LONGEST
 from decoder.search.batch import in_order
-from readers.audio.audio_file import MIX
+from readers.audio.audio_file import MIX, Channel
 from readers.audio.header import read_audio_header
 from readers.audio.resampling import check_rate, resample
 from readers.common.arrays import Float32Array, Int64Array
@@ -95,7 +95,7 @@ class AdaptationSpeech:
         self._recordings = recordings_of(
             with_channel(Corpus(tuple(utterances), headers=corpus.headers), options.channel), source
         )
-        self._channel = MIX if options.channel == MIX else None
+        self._channel: Channel = MIX if options.channel == MIX else None
 
     def align(self, front_end: FrontEnd, aligner: Aligner, progress: Progress) -> list[SpokenUtterance]:
         """Compute features, scores and labels of all utterances that can be read; the report lists the others."""
@@ -133,7 +133,7 @@ class AdaptationSpeech:
         if end - utterance.start > LONGEST:
             raise ShapeError(f"{end - utterance.start:.0f} s; expected at most {LONGEST:g} s: utterances with times")
         words = utterance.words or ()
-        channel = self._channel if utterance.channel is None else utterance.channel
+        channel: Channel = self._channel if utterance.channel is None else utterance.channel
         samples, rate = audio.read(utterance.start, end, channel)
         target = front_end.target_rate(rate, str(utterance.audio))
         if target != rate:
