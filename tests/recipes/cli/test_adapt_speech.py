@@ -123,5 +123,5 @@ def test_a_corpus_that_does_not_fit_gives_one_line_and_no_file(root, tmp_path, c
 
 
 def test_something_to_adapt_to_is_required(root, tmp_path):
-    with pytest.raises(ConfigError, match=r"corpus is missing; expected it, a text \(--text\), or both"):
+    with pytest.raises(ConfigError, match=r"corpus is missing; expected it, a text, or both"):
         AdaptOptions(bundle=root / "old.argo", output=tmp_path / "new.argo")

@@ -88,6 +88,6 @@ class AdaptOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         has_text = bool(self.texts.files)
-        self.require("corpus", self.corpus is not None or has_text, "is missing; expected it, a text (--text), or both")
+        self.require("corpus", self.corpus is not None or has_text, "is missing; expected it, a text, or both")
         alone = not (has_text and self.speech.keep_words)
         self.speech.require("keep_words", alone, "is given with a text; expected only one of them")
