@@ -10,7 +10,21 @@ from readers.dictionaries.options import WordList
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextOptions(Options):
+class TextFiles(Options):
+    """Files with sentences, if any."""
+
+    text: tuple[Path, ...] = option((), "text with one sentence per line")
+    transcription: tuple[Path, ...] = option((), "lines `words (utterance)`, as in Sphinx and NIST trn files")
+    mlf: tuple[Path, ...] = option((), "master label file of words")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files."""
+        return (*self.text, *self.transcription, *self.mlf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(TextFiles):
     """Files with sentences.
 
     Raises
@@ -19,19 +33,9 @@ class TextOptions(Options):
         Without files.
     """
 
-    text: tuple[Path, ...] = option((), "text with one sentence per line")
-    transcription: tuple[Path, ...] = option((), "lines `words (utterance)`, as in Sphinx and NIST trn files")
-    mlf: tuple[Path, ...] = option((), "master label file of words")
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        fine = bool(self.text or self.transcription or self.mlf)
-        self.require("text", fine, "is missing; expected a text: it, {transcription} or {mlf}")
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files."""
-        return (*self.text, *self.transcription, *self.mlf)
+        self.require("text", bool(self.files), "is missing; expected a text: it, {transcription} or {mlf}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from decoder.lm.options import TextOptions
+from decoder.lm.options import TextFiles
 from readers.common.report import Log
 from readers.errors import FormatError
 from readers.htk.mlf import read_mlf
@@ -16,7 +16,7 @@ MARKS = ("<s>", "</s>")
 FEWEST_NAMED = 10  # lines needed to decide whether their first words are utterance names
 
 
-def read_sentences(options: TextOptions, note: Log) -> list[list[str]]:
+def read_sentences(options: TextFiles, note: Log) -> list[list[str]]:
     """Return the sentences of all files, without <s> and </s>.  Raises FormatError for an empty file.
 
     note: receives a line about a text whose lines seem to begin with names.
@@ -31,7 +31,7 @@ def read_sentences(options: TextOptions, note: Log) -> list[list[str]]:
     return sentences + read_transcripts(options)
 
 
-def read_transcripts(options: TextOptions) -> list[list[str]]:
+def read_transcripts(options: TextFiles) -> list[list[str]]:
     """Return the sentences of the files that are not plain texts."""
     sentences: list[list[str]] = []
     for path in options.transcription:

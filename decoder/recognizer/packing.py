@@ -206,18 +206,26 @@ class BundleWords:
     cntkmap: Mapping[str, int]
 
 
-def replace_words(bundle: Bundle, words: BundleWords, description: BundleDescription, path: str | Path) -> Bundle:
-    """Write a bundle again, with other words; everything else is kept.
+def rewrite(
+    bundle: Bundle,
+    description: BundleDescription,
+    path: str | Path,
+    words: BundleWords | None = None,
+    model: bytes | None = None,
+) -> Bundle:
+    """Write a bundle again, with other words, another acoustic model, or both; everything else is kept.
 
     Parameters
     ----------
     bundle : Bundle
-    words : BundleWords
-        Of a compact bundle, the costs of the language model should be `rounded`.
     description : BundleDescription
-        Its vocabulary is set here.
+        Its vocabulary is set here if there are other words.
     path : str or Path
         As for `pack`; it may be the file of the bundle.
+    words : BundleWords, optional
+        Of a compact bundle, the costs of the language model should be `rounded`.
+    model : bytes, optional
+        Of `scoring_bytes`.
 
     Returns
     -------
@@ -231,6 +239,11 @@ def replace_words(bundle: Bundle, words: BundleWords, description: BundleDescrip
 
     def fill(directory: Path) -> None:
         _copy_members(bundle, directory)
+        if model is not None:
+            (directory / MODEL).write_bytes(model)
+        if words is None:
+            describe(description, directory)
+            return
         write_dictionary(directory / DICTIONARY, words.dictionary)
         save_language_model(words.lm, directory / LM)
         save_graph(words.graph, directory / GRAPH)

@@ -34,7 +34,7 @@ COMMANDS = {
     "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
     "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
-    "adapt": "adapt a bundle to a text: new words, and what usually follows what",
+    "adapt": "adapt a bundle to speech and texts of its user: acoustic model, new words, language model",
     "calibrate": "fit the confidences of a bundle to audio with known words, or measure them",
     "transcribe": "recognise audio files with a bundle, and print or write the words",
     "pronounce": "score the pronunciation of known words: phones, words and sentences",

@@ -58,6 +58,7 @@ NOT_RUN = {  # page and reason -> number of blocks
     "docs/explanation/scale.md: corpus": 1,
     "docs/explanation/scale.md: long": 1,
     "docs/explanation/speed.md: corpus": 1,
+    "docs/how_to/own_data/adaptation.md: corpus": 1,
     "docs/how_to/own_data/aligner.md: schematic": 3,
     "docs/how_to/own_data/alignment.md: corpus": 1,
     "docs/how_to/own_data/flat_start.md: corpus": 3,

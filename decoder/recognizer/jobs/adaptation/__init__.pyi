@@ -1,6 +1,9 @@
 from decoder.recognizer.jobs.adaptation.job import AdaptResult as AdaptResult
+from decoder.recognizer.jobs.adaptation.job import SpeechFit as SpeechFit
 from decoder.recognizer.jobs.adaptation.job import adapt as adapt
 from decoder.recognizer.jobs.adaptation.language import TextFit as TextFit
+from decoder.recognizer.jobs.adaptation.network import AdaptedNetwork as AdaptedNetwork
 from decoder.recognizer.jobs.adaptation.options import AdaptDictionary as AdaptDictionary
 from decoder.recognizer.jobs.adaptation.options import AdaptOptions as AdaptOptions
+from decoder.recognizer.jobs.adaptation.options import SpeechOptions as SpeechOptions
 from decoder.recognizer.jobs.adaptation.text import AdaptationText as AdaptationText

@@ -1,28 +1,71 @@
-"""The job that adapts a bundle to a text: its dictionary, its language model and its graph."""
+"""The job that adapts a bundle to a text, to speech, or to both: dictionary, language model, graph and network."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from decoder.g2p.completion import Guesses, complete_dictionary
-from decoder.g2p.model import G2P
-from decoder.graph.graph_file import load_graph
+from acoustic.scoring.opening import open_scorer
+from acoustic.scoring.window_scorer import WindowScorer
+from decoder.alignment.aligner import Aligner
+from decoder.g2p.completion import Guesses
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
-from decoder.lm.mapped_model import load_language_model
-from decoder.recognizer.assembly import graph_of_words, transcript_graphs
-from decoder.recognizer.bundle import G2P_MODEL, GRAPH, LM, Bundle
+from decoder.recognizer.assembly import open_bundle, transcript_graphs
+from decoder.recognizer.bundle import LM, MODEL, Bundle
 from decoder.recognizer.description import MAX_TEXT, BundleDescription
-from decoder.recognizer.jobs.adaptation.language import TextFit, adapt_language, fit_of
+from decoder.recognizer.jobs.adaptation.language import TextFit
+from decoder.recognizer.jobs.adaptation.network import AdaptedNetwork, adapt_network
 from decoder.recognizer.jobs.adaptation.options import AdaptOptions
+from decoder.recognizer.jobs.adaptation.speech import AdaptationSpeech, SpokenUtterance
 from decoder.recognizer.jobs.adaptation.text import AdaptationText, read_adaptation_text
-from decoder.recognizer.packing import BundleWords, replace_words, rounded
+from decoder.recognizer.jobs.adaptation.words import AdaptedWords, adapt_words, require_phones
+from decoder.recognizer.packing import rewrite
+from decoder.scoring.bootstrap import error_rate_interval
+from decoder.scoring.error_counts import ScoringResult, score
+from decoder.search.batch import in_order
+from decoder.search.decoder import Decoder
+from readers.common.arrays import Float32Array
 from readers.common.environment import program_version
-from readers.common.faults import counted, listed
+from readers.common.faults import counted
 from readers.common.files import require_writable
-from readers.common.report import Log, silent
-from readers.errors import ConfigError, FormatError
-from readers.htk.dictionary import Pronunciation
+from readers.common.report import Log, Progress, RunReport, silent
+from readers.common.temporary import scratch_directory
+from readers.errors import ConfigError
+
+BEFORE, WORDS, NETWORK = "before", "words", "network"  # what is measured
+
+
+@dataclass(frozen=True)
+class SpeechFit:
+    """How the adaptation to speech came out.
+
+    Attributes
+    ----------
+    report : RunReport
+        The utterances of the training that were aligned, and those that were not, with the reasons.
+    network : AdaptedNetwork
+    seconds, held_out_seconds : float
+        Of the utterances of the training, and of those that were held out.
+    errors : dict of str to ScoringResult
+        Word errors of the utterances that were held out: "before", with the new "words", and with the new "network",
+        too; without the steps that were not taken, and empty if nothing was held out.
+    speaker_of : dict of str to str
+        The speaker of each utterance that was held out.
+    chosen : {"before", "words", "network"}
+        What the adapted bundle has.
+    """
+
+    report: RunReport
+    network: AdaptedNetwork
+    seconds: float
+    held_out_seconds: float
+    errors: Mapping[str, ScoringResult] = field(repr=False)
+    speaker_of: Mapping[str, str] = field(repr=False)
+    chosen: str
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """Return the 95 % interval of a word error rate in percent, over speakers or, of a single one, utterances."""
+        several = len({*self.speaker_of.values()}) > 1
+        return error_rate_interval(self.errors[name], self.speaker_of.__getitem__ if several else str)
 
 
 @dataclass(frozen=True)
@@ -32,7 +75,8 @@ class AdaptResult:
     Attributes
     ----------
     bundle : Bundle
-    text : AdaptationText
+    text : AdaptationText or None
+        None with `keep_words`.
     added : tuple of str
         Words that the bundle could not recognise before, in alphabetical order.
     guesses : Guesses
@@ -44,26 +88,33 @@ class AdaptResult:
     before, after : TextFit or None
         How well the sentences that were held out suit the bundle and one that is adapted to the other sentences; None
         for a short text, of which none is held out.
+    speech : SpeechFit or None
+        None without a corpus.
     """
 
     bundle: Bundle
-    text: AdaptationText = field(repr=False)
+    text: AdaptationText | None = field(repr=False)
     added: tuple[str, ...]
     guesses: Guesses = field(repr=False)
     guessed: Path
     weight: float
     before: TextFit | None = None
     after: TextFit | None = None
+    speech: SpeechFit | None = None
 
 
-def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> AdaptResult:
-    """Adapt a bundle to a text, and write it to `options.output`: dictionary, language model and graph.
+def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = silent, note: Log = silent) -> AdaptResult:
+    """Adapt a bundle to a corpus, a text or both, and write it to `options.output`.
 
-    The acoustic model, the search options and all else stay as they are.
+    A text, and the transcripts of a corpus, give it words, a language model and a graph; the speech of a corpus trains
+    the network further.  A part of the corpus is held out and takes no part in this.  On it, what is better than before
+    is chosen: an adapted network that makes more errors than that of the bundle is not taken.  All else stays as it is.
 
     Parameters
     ----------
     options : AdaptOptions
+    progress : callable
+        Called as ``progress(done, total, stage="align", unit="recordings")``, then with "train" and "test".
     log : callable
         Receives a line for each step.
     note : callable
@@ -82,99 +133,156 @@ def adapt(options: AdaptOptions, *, log: Log = silent, note: Log = silent) -> Ad
     Examples
     --------
     ``adapt(AdaptOptions(bundle="en", texts=TextOptions(text="notes.txt"), output="mine.argo")).added``
+
+    ``adapt(AdaptOptions(bundle="en", corpus="recordings", output="mine.argo")).speech.errors``
     """
     dictionary = options.dictionary
     guessed = Path(f"{options.output}.guessed.dict")
-    require_writable(options.output, [*options.texts.files, dictionary.dict, dictionary.g2p])
+    require_writable(options.output, [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p])
     given = dictionary.read(note)
     bundle = Bundle.open(options.bundle)
-    if LM not in bundle.parts:
+    keeps_words = options.speech.keep_words
+    if LM not in bundle.parts and not keeps_words:
         raise ConfigError(f"{bundle.path}: no language model; expected one in the bundle, for a mixture with the text")
     graphs = transcript_graphs(bundle)
-    _require_phones(given, graphs, dictionary.dict)
-    entries = graphs.dictionary or ()
-    in_graph = {*load_graph(bundle.parts[GRAPH]).words}
-    text = read_adaptation_text(options.texts, {entry.word for entry in (*entries, *given)}, note)
-    words = text.words
-    log(f"text: {counted(len(text.sentences), 'sentence')}, {counted(words.total(), 'word')}")
-
-    given = Guesses([entry for entry in given if entry.word in words]).for_decoding()
-    replaced = {entry.word for entry in given}
-    entries = [*(entry for entry in entries if entry.word not in replaced), *given]
-    guesses = _guesses(options, bundle, entries, words, graphs.phones)
-    if guesses.entries:
-        require_writable(guessed, [options.bundle, options.output, *options.texts.files, dictionary.dict])
-        entries += guesses.for_decoding()
-    pronounced = {entry.word for entry in entries}
-    if words.keys().isdisjoint(pronounced):
-        raise FormatError(
-            f"{' + '.join(map(str, options.texts.files))}: no word has a pronunciation, for example "
-            f"{listed(list(words), 3)}; expected a text in the language of {bundle.path}, or the option g2p or dict"
-        )
-
-    lm = load_language_model(bundle.parts[LM])
-    adapted = adapt_language(lm, text, options.order, options.weight)
-    model = rounded(adapted.model) if bundle.is_compact else adapted.model
-    log(f"language model: {len(model.vocabulary)} words, {model.num_arcs} n-grams")
-    wanted = {*in_graph, *words, SENTENCE_START, SENTENCE_END}
-    of_graph = [entry for entry in entries if entry.word in wanted]
-    graph, cntkmap = graph_of_words(graphs, of_graph, model, f"{options.output}")
-    log(f"graph: {graph.num_states} states, {len(graph.words)} words")
-    recognised = {*graph.words}
-    added = tuple(sorted(word for word in words if word in recognised and word not in in_graph))
-    before = after = None
-    if adapted.trial is not None:
-        before = fit_of(lm, in_graph, lm, text.held_out)
-        in_others = {word for sentence in text.other for word in sentence}
-        after = fit_of(adapted.trial, in_graph | in_others & recognised, lm, text.held_out)
-    description = _described(bundle.description, options, text, added)
-    new = replace_words(bundle, BundleWords(entries, model, graph, cntkmap), description, options.output)
-    if guesses.entries:
-        guesses.write(guessed)
-    return AdaptResult(new, text, added, guesses, guessed, adapted.weight, before, after)
+    require_phones(given, graphs, dictionary.dict)
+    known = {entry.word for entry in (*(graphs.dictionary or ()), *given)}
+    speech = None if options.corpus is None else AdaptationSpeech(options.corpus, options.speech, known)
+    text = None if keeps_words else _text(options, speech, known, note)
+    words = None
+    if text is not None:
+        log(f"text: {counted(len(text.sentences), 'sentence')}, {counted(text.words.total(), 'word')}")
+        words = adapt_words(options, bundle, graphs, given, text, _source(options), log)
+        if words.guesses.entries:
+            require_writable(
+                guessed, [options.bundle, options.output, *options.texts.files, options.corpus, dictionary.dict]
+            )
+    fit = None if speech is None else _adapt_to_speech(options, bundle, graphs, speech, words, progress, log)
+    new = rewrite(
+        bundle,
+        _described(bundle.description, options, text, words.added if words else (), fit),
+        options.output,
+        None if words is None else words.words,
+        fit.network.model if fit is not None and fit.chosen == NETWORK else None,
+    )
+    if words is None:
+        return AdaptResult(new, None, (), Guesses(), guessed, 0.0, speech=fit)
+    if words.guesses.entries:
+        words.guesses.write(guessed)
+    return AdaptResult(
+        new, text, words.added, words.guesses, guessed, words.weight, words.before, words.after, speech=fit
+    )
 
 
-def _require_phones(entries: Iterable[Pronunciation], graphs: TranscriptGraphs, path: Path | None) -> None:
-    """Raise FormatError for pronunciations with phones that have no model."""
-    for entry in entries:
-        for phone in entry.phones:
-            if phone not in graphs.phones:
-                some = listed(sorted(graphs.phones))
-                raise FormatError(f"{path}: phone '{phone}' of {entry.word!r}; expected those of the bundle: {some}")
+def _text(options: AdaptOptions, speech: AdaptationSpeech | None, known: set[str], note: Log) -> AdaptationText:
+    """Return the sentences of the files and of the transcripts."""
+    transcripts = [] if speech is None else speech.transcripts
+    if not options.texts.files:
+        return AdaptationText(transcripts, "keep")
+    text = read_adaptation_text(options.texts, known, note)
+    return replace(text, sentences=text.sentences + transcripts)
 
 
-def _guesses(
+def _source(options: AdaptOptions) -> str:
+    """Return the name of the text in messages."""
+    return " + ".join(map(str, [path for path in (options.corpus, *options.texts.files) if path]))
+
+
+def _adapt_to_speech(
     options: AdaptOptions,
     bundle: Bundle,
-    dictionary: Sequence[Pronunciation],
-    words: Collection[str],
-    phones: Collection[str],
-) -> Guesses:
-    """Return pronunciations of words that a dictionary lacks; phones: those that have models."""
-    listed_words = {entry.word for entry in dictionary}
-    missing = sorted(word for word in words if word not in listed_words)
-    model = options.dictionary.g2p or bundle.parts.get(G2P_MODEL)
-    if model is None or not missing:
-        reason = "no dictionary has it, and there is no pronunciation model"
-        return Guesses(without=[(word, reason) for word in missing])
-    guesses = complete_dictionary(dictionary, missing, G2P.load(model))
-    usable = []
-    for entry in guesses.entries:
-        foreign = [phone for phone in entry.phones if phone not in phones]
-        if foreign:
-            guesses.without.append((entry.word, f"the bundle has no model of the phone '{foreign[0]}' of its guess"))
-        else:
-            usable.append(entry)
-    return Guesses(usable, guesses.without)
+    graphs: TranscriptGraphs,
+    speech: AdaptationSpeech,
+    words: AdaptedWords | None,
+    progress: Progress,
+    log: Log,
+) -> SpeechFit:
+    """Adapt the network of a bundle, and count the errors of what is held out before and after."""
+    front_end, decoder = open_bundle(bundle)
+    if words is not None:
+        graphs = transcript_graphs(bundle, words.words.dictionary)
+    spoken = speech.align(front_end, Aligner(graphs), progress)
+    training = [each for each in spoken if each.name not in speech.held_out and each.labels is not None]
+    held_out = [each for each in spoken if each.name in speech.held_out]
+    if not training:
+        reasons = "; ".join(f"{name}: {reason}" for name, _, reason in speech.report.lost[:1])
+        raise ConfigError(f"{options.corpus}: no utterance could be aligned: {reasons}; expected those of the words")
+    seconds = sum(each.seconds for each in training)
+    held_out_seconds = sum(each.seconds for each in held_out)
+    log(
+        f"speech: {counted(len(training), 'utterance')}, {seconds / 60:.1f} minutes; "
+        f"held out: {counted(len(held_out), 'utterance')}, {held_out_seconds / 60:.1f} minutes"
+    )
+    tests = [each for each in held_out if each.labels is not None]
+    network = adapt_network(
+        bundle, front_end.scorer, training, tests, options.speech,
+        lambda done, total, **figures: progress(done, total, stage="train", unit="frames", **figures),
+    )  # fmt: skip
+    decoders = {BEFORE: decoder}
+    if words is not None:
+        new = words.words
+        decoders[WORDS] = Decoder(new.graph, new.lm, decoder.options, new.cntkmap, f"{bundle.path}")
+    scores = {name: [each.scores for each in held_out] for name in decoders}
+    if network.model is not None:
+        decoders[NETWORK] = decoders.get(WORDS, decoder)
+        scorer = _scorer(bundle, network.model)
+        scores[NETWORK] = [scorer.score(each.features) for each in held_out]
+    errors = {}
+    for name in decoders if held_out else ():
+        errors[name] = _errors(decoders[name], held_out, scores[name])
+        progress(len(errors), len(decoders), stage="test", unit="systems")
+    return SpeechFit(
+        speech.report,
+        network,
+        seconds,
+        held_out_seconds,
+        errors,
+        {each.name: each.speaker for each in held_out},
+        _chosen(decoders, errors),
+    )
+
+
+def _chosen(systems: Mapping[str, object], errors: Mapping[str, ScoringResult]) -> str:
+    """Return the last system, unless its network makes more errors than that of the bundle."""
+    *others, last = systems
+    if last == NETWORK and errors and errors[last].total.num_errors > errors[others[-1]].total.num_errors:
+        return others[-1]
+    return last
+
+
+def _scorer(bundle: Bundle, model: bytes) -> WindowScorer:
+    """Return the scorer of another model of a bundle."""
+    about = bundle.description
+    with scratch_directory() as directory:
+        path = directory / MODEL
+        path.write_bytes(model)
+        return open_scorer(path, about.output, about.window, ignore_mismatch=True)
+
+
+def _errors(decoder: Decoder, utterances: Sequence[SpokenUtterance], scores: Sequence[Float32Array]) -> ScoringResult:
+    """Recognise utterances and count the errors."""
+    results = in_order(decoder.decode, scores)
+    hypotheses = {}
+    for utterance, (_, result) in zip(utterances, results, strict=True):
+        hypotheses[utterance.name] = () if isinstance(result, Exception) else result.text
+    return score({utterance.name: utterance.words for utterance in utterances}, hypotheses)
 
 
 def _described(
-    description: BundleDescription, options: AdaptOptions, text: AdaptationText, added: Sequence[str]
+    description: BundleDescription,
+    options: AdaptOptions,
+    text: AdaptationText | None,
+    added: Sequence[str],
+    fit: SpeechFit | None,
 ) -> BundleDescription:
     """Return the description of the adapted bundle, whose errors are not known."""
-    files = ", ".join(path.name for path in options.texts.files)
-    sizes = f"{counted(len(text.sentences), 'sentence')}, {counted(text.words.total(), 'word')}, {len(added)} new"
-    line = f"adapted to {files}"[: MAX_TEXT // 2] + f": {sizes}"
+    files = ", ".join(path.name for path in (options.corpus, *options.texts.files) if path)
+    sizes = []
+    if text is not None:
+        sizes = [counted(len(text.sentences), "sentence"), counted(text.words.total(), "word"), f"{len(added)} new"]
+    if fit is not None and fit.chosen == NETWORK:
+        sizes.append(f"{fit.seconds / 60:.1f} minutes of speech")
+    line = f"adapted to {files}"[: MAX_TEXT // 2] + f": {', '.join(sizes) or 'nothing'}"
     line = "".join(character if character.isprintable() else "?" for character in line)
     card = replace(description.card, data=(*description.card.data, line))
     return replace(description, card=card, errors=(), created_by=f"argonaut {program_version()}")

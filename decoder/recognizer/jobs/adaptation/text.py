@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from decoder.g2p.training import NO_WORD
-from decoder.lm.options import TextOptions
+from decoder.lm.options import TextFiles
 from decoder.lm.texts import read_sentences
 from readers.common.report import Log
 from readers.corpora.words import WordForms
@@ -46,12 +46,12 @@ class AdaptationText:
         return [words for n, words in enumerate(self.sentences, 1) if n % EVERY] if self.held_out else self.sentences
 
 
-def read_adaptation_text(options: TextOptions, known: Collection[str], note: Log) -> AdaptationText:
+def read_adaptation_text(options: TextFiles, known: Collection[str], note: Log) -> AdaptationText:
     """Read a text, without punctuation, and in the case in which a dictionary has the most of its words.
 
     Parameters
     ----------
-    options : TextOptions
+    options : TextFiles
     known : collection of str
         Words of the dictionary.  Others in brackets, such as [noise], are left out.
     note : callable

@@ -61,14 +61,14 @@ class RecordingAligner:
             )
         for note in header.notes:
             warnings.warn(f"{recording.audio}: {note}", AudioWarning, stacklevel=2)
-        audio = _Audio(recording.audio, header)
+        audio = RecordingAudio(recording.audio, header)
         utterances = [self._utterance(utterance, audio, header.seconds) for utterance in recording.utterances]
         return Alignment(recording.name, str(recording.audio), header.seconds, tuple(utterances))
 
     def _channel(self, utterance: Utterance) -> Channel:
         return self.aligner.channel if utterance.channel is None else utterance.channel
 
-    def _utterance(self, utterance: Utterance, audio: "_Audio", seconds: float) -> AlignedUtterance:
+    def _utterance(self, utterance: Utterance, audio: "RecordingAudio", seconds: float) -> AlignedUtterance:
         start, end = utterance.start, seconds if utterance.end is None else min(utterance.end, seconds)
         identity = (
             utterance.name,
@@ -138,7 +138,7 @@ class RecordingAligner:
         )
 
 
-class _Audio:
+class RecordingAudio:
     """Reads parts of a recording; MP3, of which only the whole can be decoded, is decoded once for each channel."""
 
     def __init__(self, path: Path, header: AudioHeader):
