@@ -181,7 +181,8 @@ class _Search:
     def _last_pairs(self, rows: np.ndarray) -> np.ndarray:
         phones, last = self.layout.phones[rows], self.layout.lengths[rows] - 1
         each = np.arange(len(rows))
-        return phones[each, last - 1] * self.table.num_phones + phones[each, last]
+        pairs: np.ndarray = phones[each, last - 1] * self.table.num_phones + phones[each, last]
+        return pairs
 
     def _witnesses(self, size: int) -> np.ndarray:
         """Return a few words of two or more phones for each pair of last phones, and for each first phone."""
@@ -275,4 +276,5 @@ class _Search:
 def _in_order(numbers: np.ndarray) -> np.ndarray:
     """Return each number once, in rising order; np.unique takes minutes for many numbers with a common factor."""
     numbers = np.sort(numbers)
-    return numbers[np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]]
+    once: np.ndarray = numbers[np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]]
+    return once
