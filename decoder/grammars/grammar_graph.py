@@ -10,8 +10,8 @@ from decoder.grammars.phone_acceptor import GrammarAcceptor, PhoneLoop, SpokenAr
 from decoder.grammars.phone_loop import early_lengths, phone_states
 from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
-from decoder.graph.context import TriphoneTable
-from decoder.graph.cross_word import Topology
+from decoder.graph.cross_word.acceptor import Topology
+from decoder.graph.cross_word.context import TriphoneTable
 from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, require_models, round_to_grid
 from decoder.graph.monophone import RESERVED_WORDS, DecodingAcceptor, as_acceptor, optimise
 from decoder.graph.openfst import ArcArrays

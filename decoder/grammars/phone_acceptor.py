@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.grammars.phone_loop import loop_arcs
-from decoder.graph.context import TriphoneTable
-from decoder.graph.cross_word import BEGUN, END, FINAL, NUM_FIXED, START, Between, CrossWordAcceptor, Topology
+from decoder.graph.cross_word.acceptor import BEGUN, END, FINAL, NUM_FIXED, START, Between, CrossWordAcceptor, Topology
+from decoder.graph.cross_word.context import TriphoneTable
 from decoder.graph.lexicon import round_to_grid
 from decoder.graph.openfst import EPSILON, ArcArrays
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START

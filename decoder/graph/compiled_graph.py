@@ -166,40 +166,14 @@ def precompile(
     label, words, used = _split_labels(acceptor, where)
     states = _all_states(used, transitions, where)
     number = {name: i for i, name in enumerate(states)}
-    num_states = acceptor.num_states
-    emitting = label < 0
-    hmm = np.array([number[name] for name in used], dtype=np.int64)[~label[emitting]]
-    pair = acceptor.target[emitting].astype(np.int64) * len(states) + hmm
-    positions, target = np.unique(pair, return_inverse=True)
-    position_exit, position_state = np.divmod(positions, len(states))
-    emitting_cost = acceptor.cost[emitting]
-    word = ~emitting
-    first_emitting, order_of_arcs = _grouped(num_states, emitting_cost, acceptor.source[emitting], target)
-    ends = acceptor.source[word], acceptor.target[word]
-    first_word, order = _grouped(num_states, acceptor.cost[word], *ends, label[word])
-    final_cost = np.full(num_states, np.inf, dtype=np.float32)
+    label[label < 0] = ~np.array([number[name] for name in used], dtype=np.int64)[~label[label < 0]]
+    final_cost = np.full(acceptor.num_states, np.inf, dtype=np.float32)
     np.minimum.at(final_cost, acceptor.final, acceptor.final_cost)
-    self_cost, forward_cost = _transition_costs(states, transitions)
-    word_target = acceptor.target[word][order]
-    arrays = GraphArrays(
-        position_state=position_state,
-        position_exit=position_exit,
-        self_cost=self_cost[position_state],
-        forward_cost=forward_cost[position_state],
-        first_emitting=first_emitting,
-        emitting_target=target[order_of_arcs],
-        emitting_cost=emitting_cost[order_of_arcs],
-        first_word=first_word,
-        word_label=label[word][order],
-        word_target=word_target,
-        word_cost=acceptor.cost[word][order],
-        final_cost=final_cost,
-        junction=_junctions(position_exit, word_target, final_cost),
-        word_level=_word_levels(first_word, word_target, where),
-    )
+    arcs = GraphArcs(acceptor.source, acceptor.target, label, acceptor.cost)
+    arrays = arrays_of(arcs, final_cost, states, transitions, where)
     models, state_model, state_index = _models(states, state_map)
     graph = DecodingGraph(
-        arrays=freeze(arrays),
+        arrays=arrays,
         start=int(acceptor.start),
         words=words,
         outputs=[(outputs or {}).get(word, word) for word in words],
@@ -212,6 +186,69 @@ def precompile(
     )
     check_graph(graph)
     return graph
+
+
+class GraphArcs(NamedTuple):
+    """Arcs (A,) between acceptor states; label: the id of a word, or ~ that of an HMM state; cost f4."""
+
+    source: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    cost: np.ndarray
+
+
+def arcs_of(arrays: GraphArrays) -> GraphArcs:
+    """Return the arcs from which a graph was compiled."""
+    states = np.arange(arrays.final_cost.shape[0])
+    target = arrays.emitting_target
+    return GraphArcs(
+        np.concatenate([np.repeat(states, np.diff(first)) for first in (arrays.first_emitting, arrays.first_word)]),
+        np.concatenate([arrays.position_exit[target], arrays.word_target]),
+        np.concatenate([~arrays.position_state[target], arrays.word_label]),
+        np.concatenate([arrays.emitting_cost, arrays.word_cost]),
+    )
+
+
+def arrays_of(
+    arcs: GraphArcs,
+    final_cost: np.ndarray,
+    states: Sequence[str],
+    transitions: Mapping[str, Sequence[float]] | None,
+    where: str,
+) -> GraphArrays:
+    """Return the arrays of a graph with some arcs; states: the names of the HMM states; the others as in `precompile`.
+
+    Raises GraphError for a cycle of word arcs.
+    """
+    num_states = final_cost.shape[0]
+    emitting = arcs.label < 0
+    pair = arcs.target[emitting].astype(np.int64) * len(states) + ~arcs.label[emitting]
+    positions, target = np.unique(pair, return_inverse=True)
+    position_exit, position_state = np.divmod(positions, len(states))
+    emitting_cost = arcs.cost[emitting]
+    word = ~emitting
+    first_emitting, order_of_arcs = _grouped(num_states, emitting_cost, arcs.source[emitting], target)
+    word_label = arcs.label[word]
+    first_word, order = _grouped(num_states, arcs.cost[word], arcs.source[word], arcs.target[word], word_label)
+    self_cost, forward_cost = _transition_costs(states, transitions)
+    word_target = arcs.target[word][order]
+    arrays = GraphArrays(
+        position_state=position_state,
+        position_exit=position_exit,
+        self_cost=self_cost[position_state],
+        forward_cost=forward_cost[position_state],
+        first_emitting=first_emitting,
+        emitting_target=target[order_of_arcs],
+        emitting_cost=emitting_cost[order_of_arcs],
+        first_word=first_word,
+        word_label=word_label[order],
+        word_target=word_target,
+        word_cost=arcs.cost[word][order],
+        final_cost=final_cost,
+        junction=_junctions(position_exit, word_target, final_cost),
+        word_level=_word_levels(first_word, word_target, where),
+    )
+    return freeze(arrays)
 
 
 def freeze(arrays: GraphArrays) -> GraphArrays:

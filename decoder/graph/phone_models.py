@@ -8,6 +8,7 @@ tied          `[sp_s2] [sil_s3]`                   states with the scores of ano
 The tables are written to one directory; a state map and a transitions file from other tools serve as well.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,12 +100,7 @@ class PhoneModels:
         """
         if model not in self.topology:
             return ()
-        size = len(self.states[model])
-        ways = {(a, b): ln for a, b, ln in self.topology[model]}
-        expected = {(0, 1), (size, size + 1), *((i, i + 1) for i in range(1, size))}
-        if not expected <= ways.keys() or not all(a and b == size + 1 for a, b in ways.keys() - expected):
-            return None
-        return tuple((ways[i, i + 1], ways.get((i, size + 1), -math.inf)) for i in range(1, size))
+        return _early_exits(len(self.states[model]), tuple(self.topology[model]))
 
     def with_transitions(self, table: Mapping[str, tuple[float, float]]) -> "PhoneModels":
         """The same models with the transitions of a table; a state that is not in it takes those of its senone."""
@@ -170,6 +166,16 @@ class PhoneModels:
         """
         tables = {name: read(places[name]) for name, read in _TABLES.items() if name in places}
         return cls(hmm_tables.read_state_map(places["state_map"]), **tables)
+
+
+@functools.cache
+def _early_exits(size: int, topology: tuple[tuple[int, int, float], ...]) -> EarlyExits | None:
+    """`PhoneModels.early_exits` of a model with some states; few topologies serve thousands of models."""
+    ways = {(a, b): ln for a, b, ln in topology}
+    expected = {(0, 1), (size, size + 1), *((i, i + 1) for i in range(1, size))}
+    if not expected <= ways.keys() or not all(a and b == size + 1 for a, b in ways.keys() - expected):
+        return None
+    return tuple((ways[i, i + 1], ways.get((i, size + 1), -math.inf)) for i in range(1, size))
 
 
 def distil(

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoder.graph.context import TriphoneTable
-from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
+from decoder.graph.cross_word.acceptor import Between, Topology, cross_word_acceptor
+from decoder.graph.cross_word.context import TriphoneTable
 from decoder.graph.lexicon import Lexicon, lexicon_from_dictionary, require_models, round_to_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, optimise, usable_words
 from decoder.graph.openfst import ArcArrays

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acoustic.scoring.opening import open_scorer as open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.graph.compiled_graph import DecodingGraph, precompile
+from decoder.graph.cross_word.new_words import add_words
 from decoder.graph.graph_file import load_graph, read_silence
 from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
@@ -180,18 +181,22 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
 
 
 def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation]) -> Decoder:
-    """Return a decoder without hotwords whose graph is built anew, with the words of some pronunciations, too.
+    """Return a decoder without hotwords whose graph has the words of some pronunciations, too.
 
-    The graph has what `argonaut graph` gives without options.  Raises GraphError for a decoder without language model,
-    and for words that its language model cannot take.
+    Where they cannot be added to the graph (see `add_words`), it is built anew with what `argonaut graph` gives without
+    options.  Raises GraphError for a decoder without language model, and for words that its language model cannot take.
     """
     where = decoder.graph.where
     if decoder.lm is None:
         raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
     lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
     vocabulary = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
-    dictionary = [*(entry for entry in graphs.dictionary or () if entry.word in vocabulary), *entries]
-    graph, rows = graph_of_words(graphs, dictionary, lm, where)
+    dictionary = [entry for entry in graphs.dictionary or () if entry.word in vocabulary]
+    try:
+        graph = add_words(decoder.graph, graphs.models, dictionary, entries, lm, graphs.options)
+        rows = {state: graphs.rows[state] for state in graph.states if state in graphs.rows}
+    except GraphError:
+        graph, rows = graph_of_words(graphs, [*dictionary, *entries], lm, where)
     return Decoder(graph, lm, decoder.options, rows, where)
 
 

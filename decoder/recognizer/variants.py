@@ -1,5 +1,6 @@
-"""The methods of Recognizer that return another one: with other options, a grammar, hotwords or other audio."""
+"""The methods of Recognizer that return another one: with other options, words, a grammar, hotwords or other audio."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,9 +17,12 @@ from decoder.recognizer.recording import AudioInput, AudioOptions
 from decoder.recognizer.second_pass import SecondPass, SecondPassOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE, missing_words
-from readers.common.faults import OnFault
-from readers.errors import ConfigError
+from readers.common.faults import OnFault, listed
+from readers.common.text import canonical
+from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import phone_of
+from readers.language.new_words import Pronunciations, read_new_words
 
 if TYPE_CHECKING:
     from decoder.g2p.model import G2P
@@ -40,6 +44,8 @@ class Variants:
     _audio: AudioInput
     guessed: tuple[Pronunciation, ...] = ()
     goodness: PhoneGoodness | None = None  # of `with_phones`
+    _entries: tuple[Pronunciation, ...] = ()  # that were added to the graph of `_wordless`
+    _wordless: Decoder | None = None
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
@@ -130,6 +136,8 @@ class Variants:
         changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), search, options, self._g2p())
         changed.guessed = changed.grammar.guessed
         changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
+        changed._wordless = None
+        changed._entries = ()
         changed.calibration = None
         changed.second_pass = None
         return changed
@@ -187,9 +195,7 @@ class Variants:
             out.
         g2p : G2P or path, optional
             A model of `argonaut g2p train`, which guesses the pronunciations of words that are not in the recogniser's
-            graph, unless its dictionary has them.  The graph is built anew, which takes as long as `argonaut graph`,
-            without options.  A word that the language model lacks has the probability of its unknown word or, without
-            one, of its rarest word.
+            graph, unless its dictionary has them.  The words are added as by `with_words`.
 
         Returns
         -------
@@ -212,8 +218,79 @@ class Variants:
         """
         changed = self._changed("with_hotwords", phrases, score, None if on_fault is None else _left_out, g2p)
         if g2p is not None:
-            changed._add_words(missing_words(phrases, score, self.decoder._tables), g2p)
+            if self.grammar is not None:
+                raise ConfigError(
+                    f"{self.name}: guessed hotwords with a grammar, whose words are given; expected only one"
+                )
+            changed._add_words({word: [] for word in missing_words(phrases, score, self.decoder._tables)}, g2p)
         changed.decoder = changed.decoder.with_hotwords(phrases, score, on_fault)
+        return changed
+
+    def with_words(
+        self,
+        words: str | Path | Mapping[str, str] | Sequence[str],
+        g2p: "G2P | str | Path | None" = None,
+        on_fault: OnFault | None = None,
+    ) -> Self:
+        """Return a recogniser that knows more words; everything else is shared.
+
+        They are added to the decoding graph, which is not compiled again: ten thousand words take a few seconds.
+
+        Parameters
+        ----------
+        words : str, Path, mapping of str to str, or list of str
+            A file with lines `WORD` or `WORD phone phone ...` (see `readers.language.read_new_words`), word ->
+            pronunciation, or words.  Words without a pronunciation have that of the bundle's dictionary or are guessed.
+            Of words that the graph has, only other pronunciations are added.
+        g2p : G2P or path, optional
+            A model of `argonaut g2p train`; by default that of the bundle.
+        on_fault : callable, optional
+            Gets the error for words that cannot be pronounced, which are then left out.
+
+        Returns
+        -------
+        Recognizer
+            Its `guessed` has the pronunciations that were guessed.  A word that the language model lacks has the
+            probability of its unknown word or, without one, of its rarest word; see `with_hotwords` to prefer it.
+
+        Raises
+        ------
+        ArgonautError
+            For words that cannot be pronounced, without on_fault; for phones without a model, a malformed file, a
+            recogniser with a grammar, and one without language model, or without dictionary and tables of models.
+        OSError
+
+        Examples
+        --------
+        >>> recognizer = Recognizer.load("digits.argo").with_words({"CABBA": "c a b b a"})
+        >>> "CABBA" in recognizer.decoder.graph.words
+        True
+        """
+        if self.grammar is not None:
+            raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
+        modelled = {phone_of(model) for model in self._transcript_graphs().models.states}
+        changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out)
+        where = "words"
+        if isinstance(words, (str, Path)):
+            where = f"{words}"
+            pronunciations = read_new_words(words)
+        else:
+            said = words if isinstance(words, Mapping) else dict.fromkeys(words, "")
+            pronunciations = {
+                canonical(word): [tuple(phones.split())] if phones else [] for word, phones in said.items()
+            }
+        for word, several in pronunciations.items():
+            if not word or word.split() != [word]:
+                raise ConfigError(f"{where}: {word!r}; expected a word without blanks")
+            outside = [phone for phone in itertools.chain(*several) if phone not in modelled]
+            if outside:
+                raise ConfigError(f"{where}: {word}: no phone {outside[0]}; expected {', '.join(sorted(modelled))}")
+        missing = changed._add_words(pronunciations, self._g2p() if g2p is None else g2p)
+        if missing:
+            fault = GraphError(f"{where}: no pronunciation of {listed(missing)}; expected it after the word")
+            if on_fault is None:
+                raise fault
+            on_fault(fault)
         return changed
 
     def with_phones(self) -> Self:
@@ -247,21 +324,36 @@ class Variants:
 
         return G2P.load(self._bundle.parts[G2P_MODEL])
 
-    def _add_words(self, words: Sequence[str], g2p: "G2P | str | Path") -> None:
-        """Build the graph anew with some words, as far as they can be pronounced."""
-        from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
-
-        if self.grammar is not None:
-            raise ConfigError(f"{self.name}: guessed hotwords with a grammar, whose words are given; expected only one")
-        if not words:
-            return
+    def _add_words(self, words: Pronunciations, g2p: "G2P | str | Path | None") -> list[str]:
+        """Add words to the graph, as far as they can be pronounced; return those that cannot."""
         graphs = self._transcript_graphs()
         dictionary = graphs.dictionary or ()
-        guesses = complete_dictionary(dictionary, words, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
-        entries = [entry for entry in dictionary if entry.word in set(words)] + guesses.for_decoding()
+        present = set(self.decoder.graph.words)
+        lacking = [word for word, pronunciations in words.items() if not pronunciations and word not in present]
+        known = {(entry.word, entry.phones) for entry in dictionary if entry.word in present}
+        entries = [
+            Pronunciation(word, None, None, phones)
+            for word, pronunciations in words.items()
+            for phones in pronunciations
+            if (word, phones) not in known
+        ]
+        wanted = set(lacking)
+        entries += [entry for entry in dictionary if entry.word in wanted]
+        unsaid = list(wanted - {entry.word for entry in entries})
+        if unsaid and g2p is not None:
+            from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
+
+            guesses = complete_dictionary(dictionary, lacking, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
+            entries += guesses.for_decoding()
+            self.guessed = (*self.guessed, *guesses.entries)
         if entries:
-            self.decoder = decoder_with_words(self.decoder, graphs, entries)
-            self.guessed = tuple(guesses.entries)
+            self._entries = (*self._entries, *entries)
+            if self._wordless is None:
+                self._wordless = self.decoder
+            extended = decoder_with_words(self._wordless, graphs, self._entries)
+            self.decoder = extended.with_options(**vars(self.decoder.options)).with_hotwords_of(self.decoder)
+            present = set(self.decoder.graph.words)
+        return [word for word in words if word not in present]
 
     def with_audio(self, **options: Any) -> Self:
         """Return a recogniser that takes other audio; everything else is shared.

@@ -71,29 +71,46 @@ class HotwordOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class GuessedHotwordOptions(HotwordOptions):
-    """Phrases to prefer, and how words are pronounced that the graph lacks.
+    """Phrases to prefer, words to add, and how words are pronounced that the graph lacks.
 
     Raises
     ------
     OptionFault
-        For a value out of range, and for a score or a model without phrases.
+        For a value out of range, for a score without phrases, and a model without phrases or words.
     """
 
+    words: Path | None = option(
+        None, "words to add, one per line: WORD or WORD PHONE PHONE ...; by default they are pronounced as in the "
+        "dictionary of the bundle, or as its pronunciation model guesses"
+    )  # fmt: skip
     g2p: Path | None = option(
-        None, "guess the pronunciations of words in {hotwords} that the graph lacks, with a model of `argonaut g2p "
-        "train`; the graph is built anew with these words", metavar="MODEL",
+        None, "guess the pronunciations of words in {words} and {hotwords} that the graph lacks, with a model of "
+        "`argonaut g2p train`", metavar="MODEL",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        has_phrases = self.hotwords is not None or self.g2p is None
-        self.require("g2p", has_phrases, "is given without {hotwords}; expected words that it can guess")
+        has_words = self.hotwords is not None or self.words is not None or self.g2p is None
+        self.require("g2p", has_words, "is given without {hotwords} or {words}; expected words that it can guess")
 
     def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
-        """Return a recogniser that prefers the phrases; `log` receives the pronunciations that were guessed, too."""
-        if self.g2p is None:
-            return super().applied_to(target, log, **others)
-        preferring = super().applied_to(target, log, g2p=self.g2p, **others)
+        """Return a recogniser that knows the words and prefers the phrases.
+
+        `log` receives the pronunciations that were guessed, too.
+        """
+        guessing = {} if self.g2p is None else {"g2p": self.g2p}
+        preferring = super().applied_to(with_words(target, self.words, log, **guessing), log, **guessing, **others)
         for entry in getattr(preferring, "guessed", ()):
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
         return preferring
+
+
+def with_words(target: Target, words: Path | None, log: Log = silent, **others: object) -> Target:
+    """Return a recogniser that knows the words of a file, if there is one; `log` gets a line about those left out."""
+    if words is None:
+        return target
+    recognizer: Any = target
+    extended: Target = recognizer.with_words(
+        words, on_fault=lambda fault: log(f"left out: {one_line(fault)}"), **others
+    )
+    return extended

@@ -253,7 +253,12 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
                 "same state or to the entry"
             )
         ways[way] = _number(fields[3], where)
+    checked = set()  # thousands of models have the same transitions
     for model, ways in topology.items():
+        transitions = tuple(ways.items())
+        if transitions in checked:
+            continue
+        checked.add(transitions)
         for state in {way[0] for way in ways}:
             total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == state)
             if abs(total - 1) > PROBABILITY_TOLERANCE:

@@ -8,6 +8,8 @@ writes subtitles for every audio file in recordings and its folders, to files of
 standard input:
   ffmpeg -i talk.mp4 -f wav - | argonaut transcribe an4.argo - --channel mix
   arecord -q -t wav -f S16_LE -r 16000 | argonaut transcribe an4.argo - --stream
+Names that the bundle does not know are added in seconds:
+  argonaut transcribe en.argo call.wav --words contacts.txt
 
 Audio may have any format that libsndfile reads (WAV, FLAC, Ogg, Opus, MP3, SPHERE, AIFF, ...).  A higher sample rate
 than that of the training is resampled; a lower one needs --upsample, and several channels need --channel.

@@ -47,6 +47,7 @@ class ServeOptions(Options):
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
     grammar: Path | None = option(None, "recognise the sentences of this grammar only, as `transcribe` does")
+    words: Path | None = option(None, "words to add to the bundle, as `transcribe` does")
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
     limits: Limits = group(Limits)
     access: AccessOptions = group(AccessOptions)

@@ -93,8 +93,9 @@ class TranscribeOptions(Options):
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
         self.require("threshold", self.threshold is None or self.grammar is not None, "is given without {grammar}")
-        guesses = self.grammar is None or self.hotwords.g2p is None
-        self.hotwords.require("g2p", guesses, "is given with a grammar, whose words are given; expected only one")
+        for name in ("g2p", "words"):
+            extends = self.grammar is None or getattr(self.hotwords, name) is None
+            self.hotwords.require(name, extends, "is given with a grammar, whose words are given; expected only one")
         if self.stream:
             self.require(
                 "stream", self.format in LIVE, f"is given with {{format}} {self.format}; expected text or json"

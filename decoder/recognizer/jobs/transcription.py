@@ -77,7 +77,7 @@ def transcribe(
         Called as ``progress(files done, files, unit="files", audio="0:01:30")``, for a single recording as
         ``progress(seconds done, seconds or None, unit="seconds")``.
     log : callable
-        Receives lines about hotwords and guessed pronunciations.
+        Receives lines about hotwords, new words and guessed pronunciations.
     confidences : bool
         Whether what `take` receives has confidences and lattices; without them the search is faster.
 
@@ -95,7 +95,8 @@ def transcribe(
     ``transcribe(TranscribeOptions(bundle="en.argo", audio=["talks/"], format="srt", output="subtitles")).paths``
     """
     options.require("stream", not options.stream, "is given; expected a job of live audio")
-    inputs = (options.bundle, options.grammar, options.hotwords.hotwords, options.hotwords.g2p)
+    hotwords = options.hotwords
+    inputs = (options.bundle, options.grammar, hotwords.hotwords, hotwords.words, hotwords.g2p)
     delivery = Delivery[Transcript](options, FORMATS[options.format], inputs)
     recordings = delivery.recordings
     _check_names(options, recordings)

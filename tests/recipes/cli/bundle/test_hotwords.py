@@ -87,7 +87,7 @@ def test_transcribe_guesses_the_words_of_a_file(packed, g2p, tmp_path, capsys):
     shown = capsys.readouterr()
     assert (shown.out, "guessed: ABC: a b c" in shown.err) == ("ABC\n", True)
     assert main(command) == 2
-    assert "--g2p is given without --hotwords; expected words that it can guess" in capsys.readouterr().err
+    assert "--g2p is given without --hotwords or --words; expected words that it can guess" in capsys.readouterr().err
     (tmp_path / "menu.json").write_text('["AB C"]')
     assert main([*command, "--hotwords", str(tmp_path / "hot"), "--grammar", str(tmp_path / "menu.json")]) == 2
     assert "--g2p is given with a grammar, whose words are given" in capsys.readouterr().err
@@ -142,3 +142,40 @@ def test_unknown_words_are_named_with_the_file(recognizer, tmp_path):
         recognizer.with_hotwords(tmp_path / "hot")
     with pytest.raises(ConfigError, match="hotwords: AB: score inf"):
         recognizer.with_hotwords(["AB"], float("inf"))
+
+
+def test_words_are_added_to_the_graph(recognizer, packed, g2p, tmp_path, monkeypatch):
+    monkeypatch.setattr("decoder.recognizer.assembly.graph_of_words", None)  # it is not built anew
+    (tmp_path / "words").write_text("# names\nABC a b c\nAB\nAXB\n")
+    faults = []
+    extended = recognizer.with_words(tmp_path / "words", g2p, faults.append)
+    assert [str(fault) for fault in faults] == [
+        f"{tmp_path}/words: no pronunciation of AXB; expected it after the word"
+    ]
+    assert (extended.guessed, "ABC" in extended.decoder.graph.words) == ((), True)
+    more = extended.with_hotwords({"ABC": CERTAIN}).with_words(["CBA"], g2p)
+    assert [entry.phones for entry in more.guessed] == [("c", "b", "a")]
+    assert more.transcribe(packed / "speech.wav").text == "ABC"
+    copy = pickle.loads(pickle.dumps(more))
+    assert copy.transcribe(packed / "speech.wav").text == "ABC"
+    assert recognizer.with_words({"BBB": "b b b"}).transcribe(packed / "speech.wav").text == "AB C"
+    with pytest.raises(ConfigError, match="words: XYZ: no phone x; expected a, b, c"):
+        recognizer.with_words({"XYZ": "x y z"})
+    with pytest.raises(ConfigError, match="new words with a grammar"):
+        recognizer.with_grammar(["AB C"]).with_words(["ABC"], g2p)
+    with pytest.raises(GraphError, match="words: no pronunciation of AXB"):
+        recognizer.with_words(["AXB"], g2p)
+
+
+def test_transcribe_adds_the_words_of_a_file(packed, tmp_path, capsys):
+    (tmp_path / "words").write_text("ABC a b c\n")
+    (tmp_path / "hot").write_text(f"ABC :{CERTAIN}\n")
+    command = [
+        "transcribe",
+        str(packed / "digits.argo"),
+        str(packed / "speech.wav"),
+        "--words",
+        str(tmp_path / "words"),
+    ]
+    assert main([*command, "--hotwords", str(tmp_path / "hot")]) < 2
+    assert capsys.readouterr().out == "ABC\n"

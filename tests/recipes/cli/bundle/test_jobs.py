@@ -94,5 +94,5 @@ def test_faults_name_the_fields(values, message):
 def test_a_score_needs_hotwords():
     with pytest.raises(OptionFault, match=r"^hotwords_score is given without hotwords; expected both"):
         argonaut.HotwordOptions(hotwords_score=1.0)
-    with pytest.raises(OptionFault, match=r"^g2p is given without hotwords"):
+    with pytest.raises(OptionFault, match=r"^g2p is given without hotwords or words"):
         argonaut.GuessedHotwordOptions(g2p="en.g2p")

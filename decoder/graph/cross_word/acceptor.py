@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from decoder.graph.context import TriphoneTable
+from decoder.graph.cross_word.context import TriphoneTable
 from decoder.graph.lexicon import SilenceCosts, round_to_grid
 from decoder.graph.openfst import EPSILON, ArcArrays, chain_arcs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
@@ -106,6 +106,12 @@ class CrossWordAcceptor:
 
     def build(self) -> None:
         """Add the words and what joins them; silences are added by `add_model`."""
+        self.add_hubs()
+        self._add_long_words()
+        self.add_short_words()
+
+    def add_hubs(self) -> None:
+        """Add the hubs and the ends of words, and what leads to the hubs after silence."""
         size = self.table.num_phones
         self.hub = np.full((size, size), -1, dtype=np.int64)
         self.hub[np.ix_(self.lefts, self.first)] = self.nodes(len(self.lefts) * len(self.first)).reshape(
@@ -116,8 +122,6 @@ class CrossWordAcceptor:
             len(self.last), -1
         )
         self.word_end[self.last, self.table.silence] = BEFORE_SILENCE  # also before a word whose first phone is silence
-        self._add_long_words()
-        self._add_short_words()
         sil = self.table.silence
         for node in (BEGUN, AFTER_SILENCE):
             self.add_arcs(node, self.hub[sil, self.first], EPSILON)
@@ -147,11 +151,16 @@ class CrossWordAcceptor:
             for lefts, cost in self._divided(self.lefts, from_silence, from_speech)
         ]
         for rights, price in self._divided(self.rights, to_silence, to_speech):
-            last = self.nodes(len(ends))
+            last = self.add_lasts(a, b, rights)
             for trie, cost in tries:
                 self.add_arcs(trie, last[inverse], self.word_label[long], self.word_cost[long] + cost + price)
-            right = rights[:, None]
-            self.add_chains(last, self.word_end[b, right], self.table.models(a, b, right))
+
+    def add_lasts(self, a: np.ndarray, b: np.ndarray, rights: np.ndarray) -> np.ndarray:
+        """Add the last phones b of words, after phones a and before `rights`; return the nodes before them."""
+        last = self.nodes(len(a))
+        right = rights[:, None]
+        self.add_chains(last, self.word_end[b, right], self.table.models(a, b, right))
+        return last
 
     def _divided(
         self, neighbours: np.ndarray, silent: np.ndarray, spoken: np.ndarray
@@ -183,7 +192,7 @@ class CrossWordAcceptor:
             trie[longer] = nodes[inverse]
         return trie
 
-    def _add_short_words(self) -> None:
+    def add_short_words(self) -> None:
         """Words of one phone, in every context, with the label before the last state."""
         short = np.flatnonzero(self.lengths == 1)
         if not short.size:

@@ -29,9 +29,8 @@ class TriphoneTable:
         self.states = states
         self.phone_names = list(phones)
         self.silence = silence
-        self._exits = {name: models.early_exits(name) or () for name in models.topology}
-        label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
-        self._label = {name: [label[f"[{s}]"] for s in names] for name, names in states.items()}
+        self._early_exits = models.early_exits
+        self._label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
         with_context = {phone_of(name) for name in states if phone_of(name) != name}
         self.context_free = {phone for phone in phones if phone not in with_context and phone in states}
         self.missing: dict[str, str] = {}  # name of the model -> phone
@@ -76,13 +75,14 @@ class TriphoneTable:
             left, phone = divmod(left_phone, self.num_phones)
             names = self.phone_names
             name = names[phone] if names[phone] in self.context_free else f"{names[left]}-{names[phone]}+{names[right]}"
-            labels = self._label.get(name)
-            if labels is None:
-                self.missing.setdefault(name, names[phone])
-                labels = [EPSILON]
+            exits: EarlyExits = ()
+            if name in self.states:
+                labels = self.used[name] = tuple(self._label[f"[{state}]"] for state in self.states[name])
+                exits = self._early_exits(name) or ()
             else:
-                self.used[name] = tuple(labels)
-            self._known[code] = self._number(tuple(labels), self._exits.get(name, ()))
+                self.missing.setdefault(name, names[phone])
+                labels = (EPSILON,)
+            self._known[code] = self._number(labels, exits)
         return self._known[code]
 
     def _number(self, labels: tuple[int, ...], exits: EarlyExits = ()) -> int:
