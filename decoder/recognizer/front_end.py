@@ -8,6 +8,7 @@ import numpy as np
 
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.window_scorer import WindowScorer
+from decoder.alignment.interpolation import FrameTimes
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
@@ -155,6 +156,11 @@ class FrontEnd:
     def period(self, rate: float) -> int:
         """Return the time between columns of scores in 100 ns units: a frame, or several with frame subsampling."""
         return frame_period(self.config, rate) * self.scorer.subsampling
+
+    def times(self, rate: float) -> FrameTimes:
+        """Return when the columns of scores were spoken, in fine times."""
+        period = self.period(rate)
+        return FrameTimes(period, (self.config.window_size - period) / 2, is_fine=True)
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
