@@ -55,7 +55,9 @@ def main(argv: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for name, snr in SNRS.items():
             out = (arguments.out or Path(temporary)) / name.replace(" ", "")
-            speak_batch(out, [replace(speaker, snr=snr) for speaker in speakers])
+            for utterance, reason in speak_batch(out, [replace(speaker, snr=snr) for speaker in speakers]).items():
+                if reason:
+                    print(f"{utterance}: {reason}")
             measure(name, out, speakers, aligner)
 
 
@@ -92,7 +94,7 @@ def measure(name: str, out: Path, speakers: list[Speaker], aligner: ForcedAligne
                     aligned = aligner.align(stem.with_suffix(".WAV"), words_of(text))
                     found["phones", way][key] = labels_of(aligned.phones)
                     found["words", way][key] = labels_of(aligned.words)
-            except ArgonautError as fault:
+            except (ArgonautError, FileNotFoundError) as fault:  # eSpeak NG cannot divide every sentence into words
                 print(f"{key}: {fault}")
                 num_lost += 1
                 continue
