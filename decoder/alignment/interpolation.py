@@ -91,8 +91,10 @@ def offsets(alignment: Alignment, scores: np.ndarray, scale: float = 1.0) -> Flo
     first = alignment.start[1:]  # frame of the right side
     shares = np.zeros(len(first))
     for frame in (first - 1, first):
-        left, right = (scores[row, frame].astype(np.float64) for row in (rows[:-1], rows[1:]))
+        left_scores, right_scores = (scores[row, frame].astype(np.float64) for row in (rows[:-1], rows[1:]))
         # Equal scores, both -inf too, say nothing.
-        difference = np.subtract(left, right, out=np.zeros_like(left), where=left != right)
+        difference = np.subtract(
+            left_scores, right_scores, out=np.zeros_like(left_scores), where=left_scores != right_scores
+        )
         shares += 0.5 * np.tanh(0.5 * SCALE * scale * difference)
     return np.clip(shares, -FARTHEST, FARTHEST)
