@@ -18,3 +18,5 @@ from decoder.alignment.boundaries import score_boundaries as score_boundaries
 from decoder.alignment.frames import AlignedFrames as AlignedFrames
 from decoder.alignment.frames import AlignedPhone as AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness as PhoneGoodness
+from decoder.alignment.interpolation import FrameTimes as FrameTimes
+from decoder.alignment.interpolation import boundary_times as boundary_times

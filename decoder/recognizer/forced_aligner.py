@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.alignment.frames import AlignedFrames, AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness
+from decoder.alignment.interpolation import FrameTimes, boundary_times
 from decoder.alignment.long_recordings.audio_scores import AudioScores
 from decoder.alignment.long_recordings.long_alignment import align_long
 from decoder.alignment.long_recordings.options import LongOptions
@@ -39,6 +40,7 @@ from readers.htk.units import TICKS_PER_SECOND
 if TYPE_CHECKING:
     from decoder.g2p.model import G2P
 
+Times = Literal["fine", "frames"]
 MOST_COMPETITORS = 5000  # words
 GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
 
@@ -70,11 +72,14 @@ class ForcedAligner:
         Results have the words as they are in the text.
     g2p : FilePart, optional
         A model of `argonaut g2p train`, which guesses the pronunciations of words that the dictionary lacks.
+    times : {"fine", "frames"}
+        Boundaries where they were spoken, between frames, too; or on HTK's grid, k * period before frame k, which is
+        earlier by half of window minus period (`decoder.alignment.interpolation`).
 
     Raises
     ------
     ConfigError
-        For a beam that is not positive, and an unknown case.
+        For a beam that is not positive, and for an unknown case and unknown times.
     GraphError
         For a model with fewer outputs than the phone models need.
 
@@ -101,12 +106,16 @@ class ForcedAligner:
         goodness_scale: float | None = None,
         case: str = AUTO,
         g2p: FilePart | None = None,
+        times: Times = "fine",
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
+        if times not in get_args(Times):
+            raise ConfigError(f"{name}: times {times!r}; expected {' or '.join(get_args(Times))}")
         self.name = name
         self.front_end = front_end
         self.graphs = graphs
         self.case = check_case(case)
+        self.times = times
         self.aligner = Aligner(graphs, beam=beam)
         self.goodness = PhoneGoodness(graphs, goodness_scale or front_end.goodness_scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
@@ -132,6 +141,7 @@ class ForcedAligner:
         beam: float | None = None,
         audio: AudioOptions | None = None,
         case: str = AUTO,
+        times: Times = "fine",
     ) -> Self:
         """Open a bundle, without its graph and language model, or the models of `argonaut flatstart`.
 
@@ -143,7 +153,7 @@ class ForcedAligner:
         dictionary : str, Path or sequence of Pronunciation, optional
             A file of any form; by default the dictionary of the bundle, whose pronunciation model guesses the words
             that it lacks.  Models of a flat start need one.
-        beam, audio, case : optional
+        beam, audio, case, times : optional
             As for the constructor.
 
         Returns
@@ -161,8 +171,8 @@ class ForcedAligner:
         OSError
         """
         path = find_model(path)
-        aligner = cls._open(path, dictionary, beam, audio, case)
-        aligner._loaded = path.resolve(), dictionary, beam, audio, case
+        aligner = cls._open(path, dictionary, beam, audio, case, times)
+        aligner._loaded = path.resolve(), dictionary, beam, audio, case, times
         return aligner
 
     @classmethod
@@ -173,6 +183,7 @@ class ForcedAligner:
         beam: float | None,
         audio: AudioOptions | None,
         case: str,
+        times: Times,
     ) -> Self:
         if isinstance(dictionary, (str, Path)):
             dictionary = read_any_dictionary(dictionary)
@@ -180,13 +191,13 @@ class ForcedAligner:
             if dictionary is None:
                 raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
             parts = open_flat_start(path, dictionary)
-            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case)
+            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case, times=times)
         bundle = Bundle.open(path)
         options: dict[str, Any] = dict(bundle.description.options)
         search = SearchOptions(**options, silence=bundle.description.silence)
         graphs = transcript_graphs(bundle, dictionary)
         g2p = bundle.parts.get(G2P_MODEL) if dictionary is None else None
-        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case, g2p=g2p)
+        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case, g2p=g2p, times=times)
 
     def looked_up(self, words: Sequence[str]) -> list[str]:
         """Return the words of a text in the case in which they are looked up.
@@ -438,6 +449,7 @@ class ForcedAligner:
         alignment = align_long(source, labels, self.graphs, competitors, self._search, options, threads, tell)
         return replace(
             alignment,
+            delay=self._frame_times(recording).delay,
             words=tuple(word._replace(text=words[word.position]) for word in alignment.words),
             damage=tuple(
                 stretch._replace(words=tuple(words[stretch.first : stretch.last])) for stretch in alignment.damage
@@ -479,11 +491,17 @@ class ForcedAligner:
         """Return the words that the dictionary has in the case of these."""
         return InCase(self.graphs.words or (), self._case(words))
 
+    def _frame_times(self, recording: Recording) -> FrameTimes:
+        times = self.front_end.times(recording.target)
+        return times if self.times == "fine" else FrameTimes(times.period)
+
     def _align(self, recording: Recording, words: list[str]) -> Transcript:
-        scores, period = self._audio.scores(recording, recording.whole())
+        scores, _ = self._audio.scores(recording, recording.whole())
         labels = self.looked_up(words)
         alignment = self.aligner.align(labels, scores)
-        aligned = aligned_transcript(alignment, period, recording.seconds, self.goodness.of(alignment, scores))
+        end = recording.seconds * TICKS_PER_SECOND
+        times = boundary_times(alignment, scores, self._frame_times(recording), end, self.goodness.scale)
+        aligned = aligned_transcript(alignment, times, recording.seconds, self.goodness.of(alignment, scores))
         # A word that the dictionary writes in another way than it is called keeps that way.
         texts = [
             words[unit.word] if unit.output == labels[unit.word] else unit.output

@@ -9,6 +9,7 @@ import numpy as np
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.goodness import LATTICE_FREE_SCALE
+from decoder.alignment.interpolation import FrameTimes
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
@@ -161,6 +162,11 @@ class FrontEnd:
     def goodness_scale(self) -> float:
         """The scale of `PhoneGoodness` for the scores of this network; with frame subsampling they are lattice-free."""
         return LATTICE_FREE_SCALE if self.scorer.subsampling > 1 else 1.0
+
+    def times(self, rate: float) -> FrameTimes:
+        """Return when the columns of scores were spoken, in fine times."""
+        period = self.period(rate)
+        return FrameTimes(period, (self.config.window_size - period) / 2, is_fine=True)
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""

@@ -19,6 +19,7 @@ from decoder.results.live_recognition import alternatives
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
 from decoder.search.decoder import Decoder, DecodingResult
+from readers.common.arrays import Float64Array
 from readers.common.files import write_lines
 from readers.errors import ConfigError
 from readers.htk.mlf import Label, write_mlf
@@ -265,26 +266,27 @@ def transcript_of(
     return Transcript(tuple(words), reason, seconds, make_lattice=make_lattice, calibrate=calibrate)
 
 
-def aligned_transcript(alignment: StateAlignment, period: int, seconds: float, goodness: np.ndarray) -> Transcript:
+def aligned_transcript(
+    alignment: StateAlignment, times: Float64Array, seconds: float, goodness: np.ndarray
+) -> Transcript:
     """Return the words, phones and states of an alignment.
 
-    goodness (n,): of each phone, see `PhoneGoodness`; the other arguments are as for `transcript_of`.
+    times: of `boundary_times`; seconds: duration of the audio; goodness (n,): of each phone, see `PhoneGoodness`.
     """
     of_word: dict[int, list[float]] = {}
     phones = []
     states = []
     for (unit, span), good in zip(alignment.phones, goodness.tolist(), strict=True):
-        phone = _word(phone_of(unit.model), span.start * period, span.end * period)
+        phone = _word(phone_of(unit.model), times[span.first], times[span.last])
         if unit.word >= 0:
             of_word.setdefault(unit.word, []).append(good)
             phone = phone._replace(confidence=math.exp(good))
         phones.append(phone)
         for visit in range(span.first, span.last):
             state = alignment.graph.state[alignment.position[visit]]
-            times = int(alignment.start[visit]) * period, int(alignment.end[visit]) * period
-            states.append(_word(state, *times)._replace(confidence=phone.confidence))
+            states.append(_word(state, times[visit], times[visit + 1])._replace(confidence=phone.confidence))
     words = [
-        _word(unit.output, span.start * period, span.end * period)._replace(
+        _word(unit.output, times[span.first], times[span.last])._replace(
             confidence=math.exp(sum(of_word[unit.word]) / len(of_word[unit.word]))
         )
         for unit, span in alignment.words
@@ -309,5 +311,5 @@ def recognised_phones(
     return tuple(phones)
 
 
-def _word(text: str, start: int, end: int) -> Word:
-    return Word(text, start / TICKS_PER_SECOND, end / TICKS_PER_SECOND)
+def _word(text: str, start: float, end: float) -> Word:
+    return Word(text, float(start) / TICKS_PER_SECOND, float(end) / TICKS_PER_SECOND)

@@ -90,6 +90,8 @@ class LongAlignment:
     num_frames : int
     period : int
         Of the frames in 100 ns units.
+    delay : float
+        How much later than k * period frame k begins, see `FrameTimes`.
     """
 
     words: tuple[SpokenWord, ...]
@@ -97,3 +99,4 @@ class LongAlignment:
     phones: tuple[SpokenPhone, ...]
     num_frames: int
     period: int
+    delay: float = 0.0

@@ -13,6 +13,7 @@ import soundfile
 from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import write_wav
 from readers.dictionaries.forms import read_any_dictionary
+from readers.errors import ConfigError
 from readers.htk.mlf import read_mlf
 from readers.results.timed_words import read_ctm
 from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
@@ -378,3 +379,27 @@ def test_audio_that_cannot_be_read_fails_with_all_its_utterances(phonetician):
     assert done.out[-1].startswith("utterances: 2 done, ")
     assert any("two" in line for line in done.err)
     assert not (phonetician.root / "aligned/anna/two.TextGrid").exists()
+
+
+def test_times_on_the_grid_of_frames_are_earlier_by_half_of_window_minus_period(phonetician):
+    assert phonetician.run("align", *RUN).status == 0
+    fine = grid(phonetician, "otto/three")
+    done = phonetician.run("align", *RUN, "--times", "frames")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    frames = grid(phonetician, "otto/three")
+    for one, other in zip(fine.tiers, frames.tiers, strict=True):
+        starts = [np.array([entry.start for entry in tier.entries[1:-1]]) for tier in (one, other)]
+        np.testing.assert_allclose(starts[1], starts[1].round(2), atol=1e-9)
+        np.testing.assert_allclose(starts[0] - starts[1], 0.0075, atol=0.0046)
+        np.testing.assert_allclose(starts[0], starts[0].round(3), atol=1e-9)
+    with pytest.raises(ConfigError, match=r"times 'centre'; expected fine or frames"):
+        ForcedAligner.load("tones.argo", times="centre")
+
+
+def test_long_utterances_are_on_the_same_scale(phonetician):
+    """Their boundaries are those of frames, moved to where the frames were spoken."""
+    starts = {}
+    for times in ("fine", "frames"):
+        assert phonetician.run("align", *RUN, "--long", "0", "--times", times).status == 0
+        starts[times] = np.array([entry.start for entry in grid(phonetician, "otto/three").tiers[1].entries[1:-1]])
+    np.testing.assert_allclose(starts["fine"] - starts["frames"], 0.0075, atol=1e-9)

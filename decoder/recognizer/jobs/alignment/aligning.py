@@ -113,10 +113,10 @@ class RecordingAligner:
         alignment = self.aligner.align_long_samples(
             samples, rate, words, utterance.name, threads=self.threads, progress=tell
         )
-        second = alignment.period / TICKS_PER_SECOND
 
         def at(frame: int) -> float:
-            return min(round(utterance.start + frame * second, DECIMALS), utterance.end)
+            ticks = frame * alignment.period + alignment.delay if frame else 0
+            return min(round(utterance.start + ticks / TICKS_PER_SECOND, DECIMALS), utterance.end)
 
         return utterance._replace(
             words=tuple(Word(word.text, at(word.start), at(word.end), word.confidence) for word in alignment.words),

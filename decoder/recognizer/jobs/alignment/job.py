@@ -133,7 +133,7 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
             model = Training(in_case(corpus, case), dictionary, out, cores).run(progress, log, note)
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=MIX if options.channel == MIX else None, upsample=options.upsample)
-        aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case)
+        aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case, options.times)
         results = _Results(options, model, aligner.pronunciations)
         faults, num_unchanged = _align_changed(options, aligner, recordings, results, progress)
     aligned = [results.aligned[recording.name] for recording in recordings if recording.name in results.aligned]
@@ -186,7 +186,7 @@ class _Results:
         self.options = options
         self.aligned: dict[str, Alignment] = {}
         channel = None if options.channel is None else str(options.channel)
-        common = (file_marks(model), options.beam, channel, options.upsample, options.long)
+        common = (file_marks(model), options.beam, channel, options.upsample, options.long, options.times)
         self.kept = KeptResults(options.out, common, pronunciations)
         self.in_tiers = [options.doubtful] if options.doubtful_tier else []
 

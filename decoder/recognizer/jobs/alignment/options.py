@@ -77,6 +77,11 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         ("textgrid",), "formats, separated by commas: textgrid, eaf (ELAN), json, ctm, csv, mlf", separator=",",
         metavar="NAMES", heading="results",
     )  # fmt: skip
+    times: Literal["fine", "frames"] = option(
+        "fine",
+        "fine: boundaries where they were spoken, between frames, too; frames: on HTK's grid of frames, which is early "
+        "by half of window minus frame period",
+    )
     doubtful: float = option(
         THRESHOLD, "confidence from 0 to 1 below which words are doubtful", least=0, most=1, metavar="X"
     )
