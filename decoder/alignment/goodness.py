@@ -86,11 +86,13 @@ class PhoneGoodness:
         Returns
         -------
         (n,) array, float64
-            At most 0, in the order of `alignment.phones`.
+            At most 0, in the order of `alignment.phones`; 0 for a loop over all phones.
         """
         posteriors = self.log_posteriors(scores)
         differences = posteriors - posteriors.max(axis=0)
-        rows = [self.phones[phone_of(unit.model)] for unit, _ in alignment.phones]
         return np.array(
-            [differences[row, span.start : span.end].mean() for row, (_, span) in zip(rows, alignment.phones)]
+            [
+                differences[self.phones[phone_of(unit.model)], span.start : span.end].mean() if unit.phones else 0.0
+                for unit, span in alignment.phones
+            ]
         )

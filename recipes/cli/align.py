@@ -36,7 +36,7 @@ from recipes.cli.console import show_guesses, show_losses
 
 
 def run(options: AlignOptions, console: Console) -> int:
-    from decoder.recognizer.jobs.alignment.job import DICTIONARY, REPORT, align
+    from decoder.recognizer.jobs.alignment.job import DICTIONARY, REPORT, align, annotation_counts
     from decoder.recognizer.jobs.alignment.output import DOUBTFUL, SEPARATE, VARIANTS
 
     with console.progress("recordings") as progress:
@@ -45,6 +45,8 @@ def run(options: AlignOptions, console: Console) -> int:
     show_losses(result.report, options.out / REPORT, console.verbose, options.corpus)
     if result.num_unchanged:
         print(f"{result.num_unchanged} of {result.num_recordings} recordings are unchanged and were not aligned again")
+    if result.annotations:
+        print(f"annotations and unknown words: {annotation_counts(result.annotations)}")
     if result.doubtful:
         print(f"doubtful stretches: {options.out / DOUBTFUL}")
     if result.variants:
