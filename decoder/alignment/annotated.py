@@ -11,7 +11,7 @@ from readers.htk.dictionary import Pronunciation
 PHONE_COST = 2.5  # of each phone of a loop, tuned on AN4 with the scores of a network
 
 
-class Label(NamedTuple):
+class AnnotatedLabel(NamedTuple):
     """A word of a transcript as it is aligned.
 
     Attributes
@@ -32,7 +32,9 @@ class Label(NamedTuple):
     is_end: bool = False
 
 
-def labels_of(words: Sequence[str], known: Collection[str], case: str, annotations: Annotations) -> list[Label]:
+def labels_of(
+    words: Sequence[str], known: Collection[str], case: str, annotations: Annotations
+) -> list[AnnotatedLabel]:
     """Return what is aligned for the words of a transcript.
 
     Parameters
@@ -47,7 +49,7 @@ def labels_of(words: Sequence[str], known: Collection[str], case: str, annotatio
 
     Returns
     -------
-    list of Label
+    list of AnnotatedLabel
         In the order of the words.
     """
     change = CASES[case]
@@ -57,7 +59,7 @@ def labels_of(words: Sequence[str], known: Collection[str], case: str, annotatio
     for i, (word, kind) in enumerate(zip(words, kinds)):
         cut = annotations.cut_off(word) if kind == "cutoff" else None
         if cut is None:
-            labels.append(Label(word if kind else spellings[i], kind))
+            labels.append(AnnotatedLabel(word if kind else spellings[i], kind))
             continue
         beside = i - 1 if cut.is_end else i + 1
         neighbour = spellings[beside] if 0 <= beside < len(words) and kinds[beside] is None else ""
@@ -70,24 +72,24 @@ def labels_of(words: Sequence[str], known: Collection[str], case: str, annotatio
         if written and not (wholes and len(written) == 1):
             wholes.append(written)
         name = "|".join((word, *wholes))
-        labels.append(Label(name, kind, tuple(wholes), cut.is_end))
+        labels.append(AnnotatedLabel(name, kind, tuple(wholes), cut.is_end))
     return labels
 
 
-def words_to_pronounce(labels: Iterable[Label]) -> list[str]:
+def words_to_pronounce(labels: Iterable[AnnotatedLabel]) -> list[str]:
     """Return the words whose pronunciations an alignment needs."""
     words = (word for label in labels for word in (label.wholes if label.kind else (label.name,)))
     return list(dict.fromkeys(words))
 
 
-def with_annotations(graphs: TranscriptGraphs, labels: Iterable[Label], phone_cost: float) -> TranscriptGraphs:
+def with_annotations(graphs: TranscriptGraphs, labels: Iterable[AnnotatedLabel], phone_cost: float) -> TranscriptGraphs:
     """Return graphs that have all labels: parts of words, and loops for what has no pronunciation.
 
     Parameters
     ----------
     graphs : TranscriptGraphs
         With the pronunciations of `words_to_pronounce`, as far as there are any.
-    labels : iterable of Label
+    labels : iterable of AnnotatedLabel
     phone_cost : float
         Of each phone of a loop.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
-from decoder.alignment.annotated import PHONE_COST, Label, labels_of, with_annotations, words_to_pronounce
+from decoder.alignment.annotated import PHONE_COST, AnnotatedLabel, labels_of, with_annotations, words_to_pronounce
 from decoder.alignment.frames import AlignedFrames, AlignedPhone
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.long_recordings.audio_scores import AudioScores
@@ -175,7 +175,7 @@ class ForcedAligner:
         aligner._loaded = path.resolve(), dictionary, *options.values()
         return aligner
 
-    def labels(self, words: Sequence[str]) -> list[Label]:
+    def labels(self, words: Sequence[str]) -> list[AnnotatedLabel]:
         """Return what is aligned for the words of a text, in the case in which they are looked up."""
         return labels_of(words, self._known_words, self._case(words), self.annotations)
 

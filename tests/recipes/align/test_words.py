@@ -95,7 +95,7 @@ def test_the_dictionary_and_the_pronunciation_model_of_a_bundle_are_used(phoneti
 
 
 def test_cut_off_words_sounds_and_unknown_words_are_aligned_as_they_are_written(phonetician):
-    """`three` says BA BA C; BA is cut off at C, and the parts of CAB are c and ca."""
+    """`three` says BA BA C: the second BA is the end of a word, C the beginning of CAB."""
     phonetician.write("corpus/anna/one.txt", "ab <Laughs>\n")
     phonetician.write("corpus/anna/two.txt", "c-, <unk>, [big noise] xxx\n")
     phonetician.write("corpus/otto/three.txt", "Ba -a, <cutoff-cab>\n")
@@ -122,7 +122,17 @@ def test_cut_off_words_sounds_and_unknown_words_are_aligned_as_they_are_written(
         labels = read_mlf("aligned/alignment.mlf").lookup(f"{Path(name).name}.lab")
         assert [label.aux[0][0] for label in labels if label.aux] == words
         assert all(f",{word}," in csv for word in words)
-    assert spoken(grid(phonetician, "otto/three").tiers[1])[:3] == ["b", "a", "a"]
+    assert spoken(grid(phonetician, "otto/three").tiers[1]) == ["b", "a", "b", "a", "c"]
     with pytest.raises(ConfigError, match="kind 'x'; expected cutoff, laughter, breath, noise, unknown"):
         Annotations.of(["xxx=x"])
     assert "kind cutoff, laughter" in phonetician.run("align", *RUN, "--annotations", "xxx=x").fault
+
+
+def test_a_dictionary_of_further_words_completes_the_other(phonetician):
+    phonetician.write("corpus/otto/three.txt", "Baba c\n")
+    phonetician.write("own.dict", "BABA b a b a\nC b\nC c\n")
+    done = phonetician.run("align", *RUN, "--words", "own.dict")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert spoken(grid(phonetician, "otto/three").tiers[1]) == ["b", "a", "b", "a", "c"]
+    assert spoken(grid(phonetician, "anna/one").tiers[1]) == ["a", "b", "c"]
+    assert (phonetician.root / "aligned/variants.csv").read_text().splitlines()[1:] == ["C,c,2", "C,b,0"]

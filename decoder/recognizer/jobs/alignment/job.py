@@ -38,6 +38,7 @@ from readers.common.faults import listed, one_line
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.corpora.annotations import KINDS, Annotations
+from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
 
@@ -124,6 +125,10 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         dictionary = options.read(note)
     else:
         dictionary, g2p = bundle_dictionary(Bundle.open(model))
+    if options.words is not None:
+        own = read_any_dictionary(options.words)
+        replaced = {entry.word for entry in own}
+        dictionary = [*(entry for entry in dictionary if entry.word not in replaced), *own]
     cores = options.threads or available_cores()
     with using_cores(cores):
         annotations = Annotations.of(options.annotations, options.phone_cost)

@@ -58,6 +58,10 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         help="guess the pronunciations of words of the transcripts that {dict} lacks, with a model of "
         "`argonaut g2p train`, and write them to a dictionary for review",
     )
+    words: Path | None = option(
+        None, "dictionary of further words, such as names and loanwords, whose pronunciations stand in place of others",
+        metavar="FILE", heading="words and pronunciations",
+    )  # fmt: skip
     model: Path | None = option(
         None,
         "bundle, or an installed one such as en, or directory of argonaut flatstart (default: the installed bundle of "
