@@ -170,7 +170,7 @@ class ForcedAligner:
         OSError
         """
         path = find_model(path)
-        options = {"beam": beam, "audio": audio, "case": case, "annotations": annotations}
+        options: dict[str, Any] = {"beam": beam, "audio": audio, "case": case, "annotations": annotations}
         aligner = cls(**open_alignment(path, dictionary), name=f"{path}", **options)
         aligner._loaded = path.resolve(), dictionary, *options.values()
         return aligner

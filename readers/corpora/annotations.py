@@ -84,8 +84,8 @@ class Annotations:
         pairs = (text.rpartition("=") for text in names)
         return cls({name: cast(Kind, kind) for name, _, kind in pairs}, phone_cost)
 
-    def __contains__(self, word: str) -> bool:
-        return self.kind(word) is not None
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.kind(word) is not None
 
     def kind(self, word: str) -> Kind | None:
         """Return the kind of an annotation, None of a word."""
