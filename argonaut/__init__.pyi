@@ -201,6 +201,7 @@ from readers.audio import ChannelOptions as ChannelOptions
 from readers.audio import read_audio as read_audio
 from readers.config.options import OptionFault as OptionFault
 from readers.config.options import Options as Options
+from readers.corpora import Annotations as Annotations
 from readers.dictionaries import DictionaryOptions as DictionaryOptions
 from readers.dictionaries import WordList as WordList
 from readers.errors import ArgonautError as ArgonautError

@@ -1,6 +1,7 @@
 from decoder.alignment.aligner import AlignedSpan as AlignedSpan
 from decoder.alignment.aligner import Aligner as Aligner
 from decoder.alignment.aligner import Alignment as Alignment
+from decoder.alignment.annotated import AnnotatedLabel as AnnotatedLabel
 from decoder.alignment.average_job import AverageOptions as AverageOptions
 from decoder.alignment.average_job import AverageResult as AverageResult
 from decoder.alignment.average_job import average as average

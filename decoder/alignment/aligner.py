@@ -155,6 +155,8 @@ class Aligner:
         """
         frames = score_frames(scores, self.graphs.num_rows)
         graph = self.graphs.graph(transcript)
+        if (graph.row >= self.graphs.num_rows).any():
+            frames = with_free_phones(frames, self.graphs)
         if len(frames) < graph.min_frames:
             raise ShapeError(
                 f"alignment: {len(frames)} frames; expected at least {graph.min_frames} for a transcript of "
@@ -216,6 +218,16 @@ class Aligner:
         return Alignment(
             graph, of_visit, begins.astype(np.int32), ends.astype(np.int32), share, float(cost), float(beam)
         )
+
+
+def with_free_phones(frames: np.ndarray, graphs: TranscriptGraphs) -> np.ndarray:
+    """Return scores (T, K) with a row for each state of the free phones: the best score in all contexts."""
+    groups = [[graphs.rows[name] for name in names] for free in graphs.free_phones for names in free.states]
+    first = np.cumsum([0, *map(len, groups[:-1])])
+    best = np.maximum.reduceat(frames[:, np.concatenate(groups)], first, axis=1)
+    frames = np.concatenate([frames[:, : graphs.num_rows], best], axis=1)
+    frames.flags.writeable = False  # as those of `score_frames`
+    return frames
 
 
 def check_outputs(graphs: TranscriptGraphs, num_outputs: int, where: str) -> None:

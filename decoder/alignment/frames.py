@@ -1,9 +1,13 @@
 """An alignment of phones with the posterior probabilities of its frames."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+from decoder.alignment.aligner import Alignment
+from readers.htk.trees import phone_of
 
 SILENCE = -1  # word of silence that the alignment inserted
 
@@ -55,3 +59,9 @@ class AlignedFrames:
     period: float
     seconds: float
     notes: tuple[str, ...] = ()
+
+
+def aligned_phones(alignment: Alignment, rows: Mapping[str, int]) -> tuple[AlignedPhone, ...]:
+    """Return the phones of an alignment; rows: of each phone among the posteriors."""
+    phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
+    return tuple(AlignedPhone(phone, rows[phone], span.start, span.end, word) for phone, word, span in phones)

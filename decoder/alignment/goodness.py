@@ -92,13 +92,24 @@ class PhoneGoodness:
         Returns
         -------
         (n,) array, float64
-            At most 0, in the order of `alignment.phones`.
+            At most 0, in the order of `alignment.phones`; 0 for a loop over all phones.
         """
-        spans = [(phone_of(unit.model), span.start, span.end) for unit, span in alignment.phones]
-        return self.of_spans(spans, scores)
+        differences = self._differences(scores)
+        return np.array(
+            [
+                self._mean(differences, phone_of(unit.model), span.start, span.end) if unit.phones else 0.0
+                for unit, span in alignment.phones
+            ]
+        )
 
     def of_spans(self, spans: Iterable[tuple[str, int, int]], scores: np.ndarray) -> np.ndarray:
         """Return the goodness (n,) f8 of phones, each with its first frame and the one after its last; see `of`."""
+        differences = self._differences(scores)
+        return np.array([self._mean(differences, *span) for span in spans])
+
+    def _differences(self, scores: np.ndarray) -> np.ndarray:
         posteriors = self.log_posteriors(scores)
-        differences = posteriors - posteriors.max(axis=0)
-        return np.array([differences[self.phones[phone], start:end].mean() for phone, start, end in spans])
+        return posteriors - posteriors.max(axis=0)
+
+    def _mean(self, differences: np.ndarray, phone: str, start: int, end: int) -> float:
+        return float(differences[self.phones[phone], start:end].mean())

@@ -17,7 +17,7 @@ SEPARATOR = "\t"  # between the letter and the phones in the name of a graphone
 MOST_LETTERS = 100  # of a word
 FEWEST_PHONES, MOST_PHONES = 2, 5  # of a graphone, at most
 DIVISIBLE = 0.99  # part of the words for which the phones of a graphone must suffice
-NO_WORD = re.compile(r"<.*>|\[.*\]|!(SIL|NULL|ENTER|EXIT|SENT_START|SENT_END)")
+NO_WORD = re.compile(r"<.*>|\[.*\]|\{.*\}|!(SIL|NULL|ENTER|EXIT|SENT_START|SENT_END)")
 
 
 class TrainingWords(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decoder.grammars.phone_acceptor import GrammarAcceptor, PhoneLoop, SpokenArc
-from decoder.grammars.phone_loop import early_lengths, phone_states
+from decoder.grammars.phone_loop import early_lengths
 from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph.cross_word.acceptor import Topology
@@ -258,10 +258,10 @@ class _Compilation:
 
     def _loop(self, is_needed: bool) -> PhoneLoop:
         pauses = (self.silence, self.pause or SHORT_PAUSE)
-        states = phone_states(self.models, pauses) if is_needed else {}
+        free = self.models.free_phones(pauses, left_to_right=True) if is_needed else []
         labels = []
         early = early_lengths(self.models)
-        for phone, places in states.items():
+        for phone, _, places in free:
             for size in (len(places), *early.get(phone, ())):
                 labels.append([[self._label(f"[{state}]") for state in names] for names in places[:size]])
         return PhoneLoop(labels, round_to_grid(self.grammar.phone_cost))

@@ -5,27 +5,10 @@ So the loop matches each sequence of triphones at least as well as their own mod
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from decoder.graph.phone_models import PhoneModels
 from readers.htk.trees import phone_of
-
-
-def phone_states(models: PhoneModels, without: Collection[str] = ()) -> dict[str, list[list[str]]]:
-    """Return the states of each phone, for each place from left to right, over all its contexts.
-
-    without: models that are left out.  Of a phone with models of different lengths, those of the first length count.
-    """
-    states_of_phone: dict[str, list[dict[str, None]]] = {}
-    for name, states in models.states.items():
-        phone = phone_of(name)
-        if phone in without or models.early_exits(name) is None:
-            continue
-        places = states_of_phone.setdefault(phone, [{} for _ in states])
-        if len(places) == len(states):
-            for names, state in zip(places, states):
-                names[state] = None
-    return {phone: [list(names) for names in places] for phone, places in states_of_phone.items() if places}
 
 
 def early_lengths(models: PhoneModels) -> dict[str, list[int]]:

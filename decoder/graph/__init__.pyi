@@ -9,6 +9,7 @@ from decoder.graph.graph_file import save_graph as save_graph
 from decoder.graph.monophone import DecodingAcceptor as DecodingAcceptor
 from decoder.graph.monophone import build_monophone_graph as build_monophone_graph
 from decoder.graph.options import GraphOptions as GraphOptions
+from decoder.graph.phone_models import FreePhone as FreePhone
 from decoder.graph.phone_models import PhoneModels as PhoneModels
 from decoder.graph.phone_models import distil as distil
 from decoder.graph.phone_models import from_trees as from_trees

@@ -11,21 +11,29 @@ The tables are written to one directory; a state map and a transitions file from
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from decoder.graph.transitions import require_transitions
 from readers.common.faults import listed
 from readers.common.file_part import FilePart
 from readers.errors import GraphError
 from readers.htk.hmm_set import Hmm, HmmSet
-from readers.htk.trees import DecisionTrees, split_triphone
+from readers.htk.trees import DecisionTrees, phone_of, split_triphone
 from readers.tables import hmm_tables
 
 POSSIBLE = 1e-6  # transitions with a lower probability are ignored
 SAME = 1e-4  # tolerance for equal transition probabilities
+
+
+class FreePhone(NamedTuple):
+    """A phone in any context: a model of it, and for each of its states, left to right, those of all contexts."""
+
+    phone: str
+    model: str
+    states: list[list[str]]
 
 
 EarlyExits = tuple[tuple[float, float], ...]  # see PhoneModels.early_exits
@@ -101,6 +109,43 @@ class PhoneModels:
         if model not in self.topology:
             return ()
         return _early_exits(len(self.states[model]), tuple(self.topology[model]))
+
+    def free_phones(self, without: Collection[str] = (), left_to_right: bool = False) -> list[FreePhone]:
+        """Return the phones with the states of all their contexts.
+
+        without: phones that are left out; left_to_right: so are models that are not, but for early exits.
+        Of a phone with models of different lengths, those of the first length count.
+        """
+        phones: dict[str, tuple[str, list[dict[str, None]]]] = {}
+        for name, states in self.states.items():
+            phone = phone_of(name)
+            if phone in without or (left_to_right and self.early_exits(name) is None):
+                continue
+            _, places = phones.setdefault(phone, (name, [{} for _ in states]))
+            if len(places) == len(states):
+                for names, state in zip(places, states):
+                    names[state] = None
+        return [
+            FreePhone(phone, name, [list(names) for names in places])
+            for phone, (name, places) in phones.items()
+            if places
+        ]
+
+    def rows_of(self, rows: Mapping[str, int] | None = None) -> dict[str, int]:
+        """State -> row of the scores; rows: of states or senones, by default in the order of the senones.
+
+        Raises GraphError for a state without a row.
+        """
+        if rows is None:
+            rows = {senone: i for i, senone in enumerate(dict.fromkeys(self.senones.values()))}
+        state_rows = {state: rows.get(state, rows.get(senone, -1)) for state, senone in self.senones.items()}
+        lacking = [f"[{state}]" for state, row in state_rows.items() if row < 0]
+        if lacking:
+            raise GraphError(
+                f"cntkmap: no index of state {listed(lacking, 1)}; expected a line `[state] index` for each of the HMM "
+                "set"
+            )
+        return state_rows
 
     def with_transitions(self, table: Mapping[str, tuple[float, float]]) -> "PhoneModels":
         """The same models with the transitions of a table; a state that is not in it takes those of its senone."""

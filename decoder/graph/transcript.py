@@ -8,19 +8,24 @@ that a path identifies it.  Models have the topology of PhoneModels; models that
 models) become arcs from their predecessors to their successors.
 
 If words have costs of silence (`SilenceCosts`), each decides whether it follows; short pause counts as none.
+
+A word without phones is a loop over all phones and silence, which takes any stretch of speech.  The states of its
+phones have free contexts: their scores are the best of all contexts.  To the words beside the loop, its first and last
+phones are neighbours like others.
 """
 
 import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from decoder.graph.lexicon import SilenceCosts, silences_of
 from decoder.graph.options import SHORT_PAUSE, GraphOptions
-from decoder.graph.phone_models import PhoneModels
+from decoder.graph.phone_models import FreePhone, PhoneModels
 from decoder.graph.triphone import has_context
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
@@ -29,7 +34,9 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import split_triphone
 
 BEGIN = -1  # source of arcs into a first position
+LOOP = "spn"  # model of a loop over all phones, as MFA and Kaldi call the phone of sounds and unknown words
 Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost after it
+Leaving = dict[tuple[str | None, str | None], Flow]  # by the last phone and the phone after it
 Hubs = dict[tuple[str | None, str | None, bool], Flow]  # by the phones before and after, and whether silence is beside
 
 
@@ -43,7 +50,7 @@ class TranscriptUnit:
     word : int
         Index of the label in the transcript, -1 for inserted silence.
     phones : tuple of str
-        The pronunciation of which the phone is a part.
+        The pronunciation of which the phone is a part; none of a loop over all phones.
     output : str
         How the word is written, "" for not at all.
     """
@@ -64,7 +71,8 @@ class TranscriptGraph:
     state : list of str
         Name of each position's HMM state.
     row, unit : (P,) int32
-        Row of the scores, and index of the phone model.
+        Row of the scores, and index of the phone model.  Rows from `TranscriptGraphs.num_rows` on are those of states
+        with free contexts, in the order of `TranscriptGraphs.free_phones`.
     stay, leave : (P,) float64
         Cost of the self-loop and of the forward transition.
     first_arc : (P + 1,) int64
@@ -143,9 +151,11 @@ class TranscriptGraphs:
         self.models = models
         self.dictionary = dictionary
         self.silence_cost = silence_cost
+        self.phone_cost = 0.0
+        self.loops: frozenset[str] = frozenset()
         self.options = options or GraphOptions()
         self.context = has_context(models)
-        self.rows = _score_rows(models, rows)
+        self.rows = models.rows_of(rows)
         self.num_rows = max(self.rows.values()) + 1
         pause = self.options.short_pause if self.options.short_pause is not None else SHORT_PAUSE
         self.pause = pause if pause in models.states else None
@@ -193,11 +203,24 @@ class TranscriptGraphs:
             for word, pronunciations in words.items()
         }
 
-    def with_words(self, entries: Sequence[Pronunciation]) -> "TranscriptGraphs":
-        """Return one that has some pronunciations in place of those of their words; everything else is shared."""
+    def with_words(
+        self, entries: Sequence[Pronunciation], loops: Iterable[str] = (), phone_cost: float = 0.0
+    ) -> "TranscriptGraphs":
+        """Return one with further words; everything else is shared.
+
+        loops: words that are loops over all phones; phone_cost: of each phone of a loop.
+        """
         changed = copy.copy(self)
-        changed.words = {**(self.words or {}), **self._words(entries)}
+        changed.loops, changed.phone_cost = self.loops.union(loops), phone_cost
+        if self.dictionary is not None:
+            changed.dictionary = [*self.dictionary, *entries]
+        changed.words = {**(self.words or {}), **self._words(entries), **{word: [((), 0.0, word)] for word in loops}}
         return changed
+
+    @cached_property
+    def free_phones(self) -> list[FreePhone]:
+        """The phones of loops, silence among them."""
+        return self.models.free_phones({self.pause} if self.pause else ())
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
         """The graph of a transcript.
@@ -214,9 +237,9 @@ class TranscriptGraphs:
             _refuse([name for name in transcript if name not in self.words], "words", "the dictionary")
             spoken = [self.words[name] for name in transcript]
             phones = [phone for choices in spoken for names, _, _ in choices for phone in names]
-            empty = [name for name, choices in zip(transcript, spoken) if not all(choice[0] for choice in choices)]
-            if empty:
-                raise GraphError(f"dictionary word '{empty[0]}': no phones; expected at least one")
+            for name, choices in zip(transcript, spoken):
+                if name not in self.loops and not all(choice[0] for choice in choices):
+                    raise GraphError(f"dictionary word '{name}': no phones; expected at least one")
             _refuse([phone for phone in phones if phone not in self.phones], "phones", "the HMM set")
         else:
             phone_names = self.models.states.keys() | self.phones
@@ -245,7 +268,9 @@ class TranscriptGraphs:
         """The phones that can come next, as context, before each slot and after the last."""
         follows: list[set[str | None]] = [{self.neighbour(self.silence)}]
         for slot in reversed(slots):
-            first = {self.neighbour(phones[0]) for phones, _, _ in slot.alternatives if phones != (self.pause,)}
+            spoken = [phones for phones, _, _ in slot.alternatives if phones != (self.pause,)]
+            any_phone = [] if all(spoken) else [free.phone for free in self.free_phones]
+            first = {self.neighbour(phone) for phones in spoken for phone in phones[:1] or any_phone}
             passes = slot.skip is not None or any(phones == (self.pause,) for phones, _, _ in slot.alternatives)
             follows.append(first | follows[-1] if passes else first)
         return follows[::-1]
@@ -283,7 +308,7 @@ class _Builder:
         self.graphs = graphs
         self.has_silences = graphs.insert_silence and bool(graphs.silences)
         self.units: list[TranscriptUnit] = []
-        self.states: list[tuple[str, int]] = []  # name, unit
+        self.states: list[tuple[str, int, int]] = []  # name, unit, row
         self.arcs: list[tuple[int, int, float]] = []  # source or BEGIN, target, cost
 
     def build(self, slots: Sequence[_Slot], follows: Sequence[set[str | None]]) -> TranscriptGraph:
@@ -315,28 +340,17 @@ class _Builder:
                     _merge(reached.setdefault(key, {}), self._unit(unit, _plus(flow, cost)))
                 continue
             silences = slot.silences[number] if slot.silences else SilenceCosts()
-            arriving: dict[str | None, Flow] = {}
+            arriving: dict[str | None, dict[str | None, Flow]] = {}  # by the phone after and the phone before
             for (left, right, is_silent), flow in hubs.items():
-                if right == neighbour(phones[0]) and (slot.word >= 0 or is_silent == self.has_silences):
+                if slot.word >= 0 or is_silent == self.has_silences:
                     correction = silences.from_silence if is_silent else silences.from_speech
-                    _merge(arriving.setdefault(left, {}), flow, correction)
-            for i, phone in enumerate(phones):
-                rights = after if i == len(phones) - 1 else {neighbour(phones[i + 1])}
-                if phone in self.graphs.models.states:  # a model without context
-                    unit = TranscriptUnit(phone, slot.word, phones, output)
-                    leaving = self._unit(unit, _plus(_union(arriving.values()), cost))
-                    flows = dict.fromkeys(rights, leaving)
-                else:
-                    flows = {}
-                    for right in sorted(rights, key=str):
-                        for left, flow in arriving.items():
-                            unit = TranscriptUnit(self.graphs.model(left, phone, right), slot.word, phones, output)
-                            _merge(flows.setdefault(right, {}), self._unit(unit, _plus(flow, cost)))
-                cost = 0.0
-                if i < len(phones) - 1:
-                    arriving = {neighbour(phone): _union(flows.values())}
-            last = neighbour(phones[-1])
-            for right, flow in flows.items():
+                    _merge(arriving.setdefault(right, {}).setdefault(left, {}), flow, correction + cost)
+            unit = TranscriptUnit(LOOP, slot.word, phones, output)
+            if phones:
+                flows = self._phones(unit, arriving.get(neighbour(phones[0]), {}), after)
+            else:
+                flows = self._loop(unit, arriving, after)
+            for (last, right), flow in flows.items():
                 if slot.word < 0:
                     _merge(reached.setdefault((last, right, self.has_silences), {}), flow)
                     continue
@@ -345,17 +359,64 @@ class _Builder:
                     _merge(reached.setdefault((last, right, True), {}), flow, silences.to_silence)
         return reached
 
+    def _phones(self, word: TranscriptUnit, arriving: Mapping[str | None, Flow], after: set[str | None]) -> Leaving:
+        """Add the phones of a pronunciation; arriving: by the phone before it, after: the phones that may follow."""
+        neighbour = self.graphs.neighbour
+        flows: dict[str | None, Flow] = {}
+        for i, phone in enumerate(word.phones):
+            rights = after if i == len(word.phones) - 1 else {neighbour(word.phones[i + 1])}
+            if phone in self.graphs.models.states:  # a model without context
+                flows = dict.fromkeys(rights, self._unit(replace(word, model=phone), _union(arriving.values())))
+            else:
+                flows = {}
+                for right in sorted(rights, key=str):
+                    for left, flow in arriving.items():
+                        unit = replace(word, model=self.graphs.model(left, phone, right))
+                        _merge(flows.setdefault(right, {}), self._unit(unit, flow))
+            arriving = {neighbour(phone): _union(flows.values())}
+        return {(neighbour(word.phones[-1]), right): flow for right, flow in flows.items()}
+
+    def _loop(
+        self, unit: TranscriptUnit, arriving: Mapping[str | None, Mapping[str | None, Flow]], after: set[str | None]
+    ) -> Leaving:
+        """Add a loop over all phones, of which each is entered where it may follow; arriving: by it."""
+        graphs = self.graphs
+        number = len(self.units)
+        self.units.append(unit)
+        row = graphs.num_rows
+        firsts, leaving = [], []
+        for free in graphs.free_phones:
+            entering = _plus(_union(arriving.get(graphs.neighbour(free.phone), {}).values()), graphs.phone_cost)
+            firsts.append(len(self.states))
+            rows = range(row, row + len(free.states))
+            leaving.append(self._states(free.model, number, rows, entering))
+            row = rows.stop
+        again = _plus(_union(leaving), graphs.phone_cost)
+        for free, first in zip(graphs.free_phones, firsts):
+            for start, end, cost in graphs.topology_of(free.model):
+                if start == 0 and end <= len(free.states):
+                    self.arcs += [(source, first + end - 1, cost + before) for source, before in again.items()]
+        flows: Leaving = {}
+        for free, flow in zip(graphs.free_phones, leaving):
+            for right in after:
+                _merge(flows.setdefault((graphs.neighbour(free.phone), right), {}), flow)
+        return flows
+
     def _unit(self, unit: TranscriptUnit, entering: Flow) -> Flow:
         """Add a model; returns the Flow that leaves it."""
         if not entering:
             return {}
-        number = len(self.units)
-        first = len(self.states)
-        names = self.graphs.models.states[unit.model]
         self.units.append(unit)
-        self.states += [(name, number) for name in names]
+        rows = [self.graphs.rows[name] for name in self.graphs.models.states[unit.model]]
+        return self._states(unit.model, len(self.units) - 1, rows, entering)
+
+    def _states(self, model: str, unit: int, rows: Iterable[int], entering: Flow) -> Flow:
+        """Add the states of a model with their rows; returns the Flow that leaves it."""
+        first = len(self.states)
+        names = self.graphs.models.states[model]
+        self.states += [(name, unit, row) for name, row in zip(names, rows, strict=True)]
         leaving: Flow = {}
-        for start, end, cost in self.graphs.topology_of(unit.model):
+        for start, end, cost in self.graphs.topology_of(model):
             sources = entering if start == 0 else {first + start - 1: 0.0}
             if end == len(names) + 1:
                 _merge(leaving, sources, cost)
@@ -366,7 +427,7 @@ class _Builder:
     def _finish(self, final: Flow) -> TranscriptGraph:
         graphs = self.graphs
         size = len(self.states)
-        names = [name for name, _ in self.states]
+        names = [name for name, _, _ in self.states]
         pairs = graphs.models.transitions
         costs = np.zeros((size, 2)) if pairs is None else -np.array([pairs[name] for name in names]).reshape(-1, 2)
         entry = np.full(size, np.inf)
@@ -384,9 +445,9 @@ class _Builder:
         targets = np.array([arc[0] for arc in inner], dtype=np.int64)
         return TranscriptGraph(
             units=self.units,
-            state=names,
-            row=np.array([graphs.rows[name] for name in names], dtype=np.int32),
-            unit=np.array([unit for _, unit in self.states], dtype=np.int32),
+            state=[name if row < graphs.num_rows else LOOP for name, _, row in self.states],
+            row=np.array([row for _, _, row in self.states], dtype=np.int32),
+            unit=np.array([unit for _, unit, _ in self.states], dtype=np.int32),
             stay=costs[:, 0].copy(),
             leave=costs[:, 1].copy(),
             first_arc=np.searchsorted(targets, np.arange(size + 1)).astype(np.int64),
@@ -435,18 +496,3 @@ def _refuse(unknown: list[str], what: str, where: str) -> None:
     unknown = list(dict.fromkeys(unknown))
     if unknown:
         raise GraphError(f"transcript: {what} not in {where}: {listed(unknown)}; expected {what} of {where}")
-
-
-def _score_rows(models: PhoneModels, rows: Mapping[str, int] | None) -> dict[str, int]:
-    """State -> row of the scores."""
-    senones = models.senones
-    if rows is None:
-        order = {senone: i for i, senone in enumerate(dict.fromkeys(senones.values()))}
-        return {state: order[senone] for state, senone in senones.items()}
-    state_rows = {state: rows.get(state, rows.get(senone, -1)) for state, senone in senones.items()}
-    lacking = [f"[{state}]" for state, row in state_rows.items() if row < 0]
-    if lacking:
-        raise GraphError(
-            f"cntkmap: no index of state {listed(lacking, 1)}; expected a line `[state] index` for each of the HMM set"
-        )
-    return state_rows

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
+GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 
 
@@ -241,6 +242,28 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
     scorer = GaussianScorer(GaussianModels.of_hmm_set(hmm_set, states, f"{mmf}"), record, f"{mmf}")
     graphs = TranscriptGraphs(distil(hmm_set), dictionary, {name: row for row, name in enumerate(states)})
     return FrontEnd(config_of(record), scorer, f"{features}"), graphs
+
+
+def open_alignment(path: Path, dictionary: str | Path | Sequence[Pronunciation] | None = None) -> dict[str, Any]:
+    """Return the parts of an aligner by the names of its arguments; path: a bundle or a directory of a flat start.
+
+    dictionary: instead of that of the bundle, with its pronunciation model.
+    """
+    if isinstance(dictionary, (str, Path)):
+        dictionary = read_any_dictionary(dictionary)
+    if (path / MMF).is_file():
+        if dictionary is None:
+            raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
+        front_end, graphs = open_flat_start(path, dictionary)
+        return {"front_end": front_end, "graphs": graphs, "goodness_scale": GAUSSIAN_SCALE}
+    bundle = Bundle.open(path)
+    options: dict[str, Any] = dict(bundle.description.options)
+    return {
+        "front_end": open_bundle_scores(bundle),
+        "graphs": transcript_graphs(bundle, dictionary),
+        "search": SearchOptions(**options, silence=bundle.description.silence),
+        "g2p": bundle.parts.get(G2P_MODEL) if dictionary is None else None,
+    }
 
 
 def _confidences(bundle: Bundle) -> Figures:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
-from decoder.alignment.frames import AlignedFrames, AlignedPhone
+from decoder.alignment.annotated import PHONE_COST, AnnotatedLabel, labels_of, with_annotations, words_to_pronounce
+from decoder.alignment.frames import AlignedFrames, aligned_phones
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.interpolation import FrameTimes, boundary_times
 from decoder.alignment.long_recordings.audio_scores import AudioScores
@@ -19,8 +20,7 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
-from decoder.recognizer.assembly import MMF, open_bundle_scores, open_flat_start, transcript_graphs
-from decoder.recognizer.bundle import G2P_MODEL, Bundle
+from decoder.recognizer.assembly import open_alignment
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
 from decoder.recognizer.transcript import Transcript, aligned_transcript
@@ -29,12 +29,11 @@ from decoder.storage.installed import find_model
 from readers.audio.audio_file import Channel
 from readers.common.file_part import FilePart
 from readers.common.text import canonical
+from readers.corpora.annotations import Annotations, Kind
 from readers.corpora.words import WordForms
-from readers.dictionaries.case import AUTO, CASES, InCase, best_case, check_case
-from readers.dictionaries.forms import read_any_dictionary
+from readers.dictionaries.case import AUTO, InCase, best_case, check_case
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 Times = Literal["fine", "frames"]
 MOST_COMPETITORS = 5000  # words
-GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
 
 
 class ForcedAligner:
@@ -75,6 +73,9 @@ class ForcedAligner:
     times : {"fine", "frames"}
         Boundaries where they were spoken, between frames, too; or on HTK's grid, k * period before frame k, which is
         earlier by half of window minus period (`decoder.alignment.interpolation`).
+    annotations : Annotations, optional
+        What of a text is a cut-off word, laughter, breath, noise or unknown speech.  Of a cut-off word a part is
+        aligned; the others, and words without a pronunciation, are any phones, at a cost of 2.5 (Gaussians: 6.25).
 
     Raises
     ------
@@ -107,6 +108,7 @@ class ForcedAligner:
         case: str = AUTO,
         g2p: FilePart | None = None,
         times: Times = "fine",
+        annotations: Annotations | None = None,
     ):
         check_outputs(graphs, front_end.scorer.num_outputs, name)
         if times not in get_args(Times):
@@ -117,10 +119,15 @@ class ForcedAligner:
         self.case = check_case(case)
         self.times = times
         self.aligner = Aligner(graphs, beam=beam)
-        self.goodness = PhoneGoodness(graphs, goodness_scale or front_end.goodness_scale)
+        scale = goodness_scale or front_end.goodness_scale
+        self.goodness = PhoneGoodness(graphs, scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
         self._search = search or SearchOptions()
         self._g2p_file = g2p
+        self.annotations = annotations or Annotations()
+        cost = self.annotations.phone_cost
+        self._phone_cost = PHONE_COST / min(1.0, scale) if cost is None else cost
+        self._known_words = graphs.words or {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments of `load`, not models and graphs."""
@@ -142,6 +149,7 @@ class ForcedAligner:
         audio: AudioOptions | None = None,
         case: str = AUTO,
         times: Times = "fine",
+        annotations: Annotations | None = None,
     ) -> Self:
         """Open a bundle, without its graph and language model, or the models of `argonaut flatstart`.
 
@@ -153,7 +161,7 @@ class ForcedAligner:
         dictionary : str, Path or sequence of Pronunciation, optional
             A file of any form; by default the dictionary of the bundle, whose pronunciation model guesses the words
             that it lacks.  Models of a flat start need one.
-        beam, audio, case, times : optional
+        beam, audio, case, times, annotations : optional
             As for the constructor.
 
         Returns
@@ -171,47 +179,26 @@ class ForcedAligner:
         OSError
         """
         path = find_model(path)
-        aligner = cls._open(path, dictionary, beam, audio, case, times)
-        aligner._loaded = path.resolve(), dictionary, beam, audio, case, times
+        settings = {"case": case, "times": times, "annotations": annotations}
+        aligner = cls(**open_alignment(path, dictionary), beam=beam, audio=audio, name=f"{path}", **settings)
+        aligner._loaded = path.resolve(), dictionary, beam, audio, *settings.values()
         return aligner
 
-    @classmethod
-    def _open(
-        cls,
-        path: Path,
-        dictionary: str | Path | Sequence[Pronunciation] | None,
-        beam: float | None,
-        audio: AudioOptions | None,
-        case: str,
-        times: Times,
-    ) -> Self:
-        if isinstance(dictionary, (str, Path)):
-            dictionary = read_any_dictionary(dictionary)
-        if (path / MMF).is_file():
-            if dictionary is None:
-                raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
-            parts = open_flat_start(path, dictionary)
-            return cls(*parts, beam, audio, f"{path}", goodness_scale=GAUSSIAN_SCALE, case=case, times=times)
-        bundle = Bundle.open(path)
-        options: dict[str, Any] = dict(bundle.description.options)
-        search = SearchOptions(**options, silence=bundle.description.silence)
-        graphs = transcript_graphs(bundle, dictionary)
-        g2p = bundle.parts.get(G2P_MODEL) if dictionary is None else None
-        return cls(open_bundle_scores(bundle), graphs, beam, audio, f"{path}", search, case=case, g2p=g2p, times=times)
+    def labels(self, words: Sequence[str]) -> list[AnnotatedLabel]:
+        """Return what is aligned for the words of a text, in the case in which they are looked up."""
+        return labels_of(words, self._known_words, self._case(words), self.annotations)
 
-    def looked_up(self, words: Sequence[str]) -> list[str]:
-        """Return the words of a text in the case in which they are looked up.
+    def kinds(self, words: Sequence[str]) -> list[Kind | None]:
+        """Return of each word of a text what it is: None of words with a pronunciation, "unknown" of those without."""
+        unknown = set(self.unknown(words))
+        pairs = zip(words, self.labels(words))
+        return [label.kind or ("unknown" if word in unknown else None) for word, label in pairs]
 
-        Parameters
-        ----------
-        words : sequence of str
-
-        Returns
-        -------
-        list of str
-            Not all of them need be in the dictionary.
-        """
-        return list(map(CASES[self._case(words)], words))
+    def unknown(self, words: Sequence[str]) -> list[str]:
+        """Return the words of a text that have no pronunciation, but for annotations."""
+        known = (self.graphs.words or {}).keys() - self.graphs.loops
+        pairs = zip(words, self.labels(words))
+        return list(dict.fromkeys(word for word, label in pairs if not label.kind and label.name not in known))
 
     def pronunciations(self, words: Sequence[str]) -> list[tuple[str, Sequence[object]]]:
         """Return what alignments of these words depend on.
@@ -223,16 +210,17 @@ class ForcedAligner:
         Returns
         -------
         list of (str, sequence)
-            Each word as it is looked up, with its pronunciations, none if it is not in the dictionary; then the costs
-            of silence beside each pronunciation, if the dictionary has them.
+            Each word as it is looked up, the whole one for one that is cut off, with its pronunciations, none if it is
+            not in the dictionary; then the costs of silence beside each pronunciation, if the dictionary has them.
         """
-        variants = [(word, (self.graphs.words or {}).get(word, ())) for word in self.looked_up(words)]
+        known = self.graphs.words or {}
+        variants = [(word, known.get(word, ())) for word in words_to_pronounce(self.labels(words))]
         marks = [(mark, ()) for mark in (SENTENCE_START, SENTENCE_END)]
         keys = marks + [(word, phones) for word, choices in variants for phones, _, _ in choices]
         return variants + [(key[0], self.graphs.silences[key]) for key in keys if key in self.graphs.silences]
 
     def completed(self, words: Sequence[str]) -> Self:
-        """Return an aligner that can pronounce some words, of which the dictionary may lack some.
+        """Return an aligner that can align some words, of which the dictionary may lack some.
 
         Parameters
         ----------
@@ -241,11 +229,17 @@ class ForcedAligner:
         Returns
         -------
         ForcedAligner
-            With guessed pronunciations, which it has as `guessed`; this one if there is nothing to guess, or no
-            pronunciation model.
+            With guessed pronunciations, which it has as `guessed`, and any phones for what has none; this one if it
+            has all words.
         """
-        known = self.graphs.words
-        missing = [word for word in self.looked_up(words) if known is not None and word not in known]
+        completed = self._guessing(words)
+        graphs = with_annotations(completed.graphs, completed.labels(words), self._phone_cost)
+        return completed if graphs is completed.graphs else completed._with(graphs)
+
+    def _guessing(self, words: Sequence[str]) -> Self:
+        """Return an aligner with guessed pronunciations of words that the dictionary lacks."""
+        known = self.graphs.words or {}
+        missing = [word for word in words_to_pronounce(self.labels(words)) if word not in known]
         if not missing or self._g2p is None:
             return self
         from decoder.g2p.completion import complete_dictionary  # slow to import
@@ -253,16 +247,20 @@ class ForcedAligner:
         guesses = complete_dictionary((), missing, self._g2p)
         if not guesses.entries:
             return self
-        changed = object.__new__(type(self))  # copy.copy would load it again
-        vars(changed).update(vars(self))
-        changed.graphs = self.graphs.with_words(guesses.for_decoding())
-        changed.aligner = Aligner(changed.graphs, beam=self.aligner.beam)
+        changed = self._with(self.graphs.with_words(guesses.for_decoding()))
         changed.guessed = tuple(guesses.entries)
         return changed
 
-    def _guessed(self) -> list[str]:
-        """Return a remark on each guessed pronunciation."""
-        return [f"guessed pronunciation: {entry.word} {' '.join(entry.phones)}" for entry in self.guessed]
+    def _with(self, graphs: TranscriptGraphs) -> Self:
+        changed = object.__new__(type(self))  # copy.copy would load it again
+        vars(changed).update(vars(self))
+        changed.graphs = graphs
+        changed.aligner = Aligner(graphs, beam=self.aligner.beam)
+        return changed
+
+    def _remarks(self, words: Sequence[str]) -> list[str]:
+        guesses = [f"guessed pronunciation: {entry.word} {' '.join(entry.phones)}" for entry in self.guessed]
+        return guesses + [f"no pronunciation: {word}; any phones" for word in self.unknown(words)]
 
     @functools.cached_property
     def _g2p(self) -> "G2P | None":
@@ -304,7 +302,7 @@ class ForcedAligner:
         words = self.words_of(text)
         aligner = self.completed(words)
         recording = self._audio.open(audio, rate)
-        return replace(aligner._align(recording, words), notes=(*recording.notes, *aligner._guessed()))
+        return replace(aligner._align(recording, words), notes=(*recording.notes, *aligner._remarks(words)))
 
     def align_frames(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> AlignedFrames:
         """Align one recording, and return the posterior probabilities of its frames, too.
@@ -324,19 +322,17 @@ class ForcedAligner:
             As `align`.
         """
         words = self.words_of(text)
-        aligner = self.completed(words)
+        aligner = self._guessing(words)
         recording = self._audio.open(audio, rate)
         scores, period = self._audio.scores(recording, recording.whole())
-        alignment = aligner.aligner.align(self.looked_up(words), scores)
-        rows = self.goodness.phones
-        phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
+        alignment = aligner.aligner.align([label.name for label in aligner.labels(words)], scores)
         return AlignedFrames(
             words=tuple(words),
-            phones=tuple(AlignedPhone(phone, rows[phone], span.start, span.end, word) for phone, word, span in phones),
+            phones=aligned_phones(alignment, self.goodness.phones),
             log_posteriors=self.goodness.log_posteriors(scores),
             period=period / TICKS_PER_SECOND,
             seconds=recording.seconds,
-            notes=(*recording.notes, *aligner._guessed()),
+            notes=(*recording.notes, *aligner._remarks(words)),
         )
 
     def align_samples(self, samples: np.ndarray, rate: float, words: Sequence[str], where: str) -> Transcript:
@@ -445,15 +441,13 @@ class ForcedAligner:
             competitors = vocabulary if len(vocabulary) <= MOST_COMPETITORS else ()
         seconds = source.period / TICKS_PER_SECOND
         tell = None if progress is None else lambda done, total: progress(done * seconds, total * seconds)
-        labels = self.looked_up(words)
+        labels = [label.name for label in self.labels(words)]
         alignment = align_long(source, labels, self.graphs, competitors, self._search, options, threads, tell)
         return replace(
             alignment,
             delay=self._frame_times(recording).delay,
             words=tuple(word._replace(text=words[word.position]) for word in alignment.words),
-            damage=tuple(
-                stretch._replace(words=tuple(words[stretch.first : stretch.last])) for stretch in alignment.damage
-            ),
+            damage=tuple(part._replace(words=tuple(words[part.first : part.last])) for part in alignment.damage),
         )
 
     def _recording(self, samples: np.ndarray, rate: float, where: str) -> Recording:
@@ -477,7 +471,8 @@ class ForcedAligner:
             Without words.
         """
         if isinstance(text, str):
-            words = list(WordForms(known=self._known(text.split())).split(text))
+            known = InCase(self._known_words, self._case(text.split()), self.annotations)
+            words = list(WordForms(known=known).split(text))
         else:
             words = [canonical(word) for word in text]
         if not words:
@@ -485,11 +480,7 @@ class ForcedAligner:
         return words
 
     def _case(self, words: Sequence[str]) -> str:
-        return best_case(Counter(words), self.graphs.words or ()) if self.case == AUTO else self.case
-
-    def _known(self, words: Sequence[str]) -> InCase:
-        """Return the words that the dictionary has in the case of these."""
-        return InCase(self.graphs.words or (), self._case(words))
+        return best_case(Counter(words), self._known_words) if self.case == AUTO else self.case
 
     def _frame_times(self, recording: Recording) -> FrameTimes:
         times = self.front_end.times(recording.target)
@@ -497,17 +488,13 @@ class ForcedAligner:
 
     def _align(self, recording: Recording, words: list[str]) -> Transcript:
         scores, _ = self._audio.scores(recording, recording.whole())
-        labels = self.looked_up(words)
+        labels = [label.name for label in self.labels(words)]
         alignment = self.aligner.align(labels, scores)
         end = recording.seconds * TICKS_PER_SECOND
         times = boundary_times(alignment, scores, self._frame_times(recording), end, self.goodness.scale)
         aligned = aligned_transcript(alignment, times, recording.seconds, self.goodness.of(alignment, scores))
         # A word that the dictionary writes in another way than it is called keeps that way.
-        texts = [
-            words[unit.word] if unit.output == labels[unit.word] else unit.output
-            for unit, _ in alignment.words
-            if unit.output
-        ]
-        return replace(
-            aligned, spoken=tuple(word._replace(text=text) for word, text in zip(aligned.spoken, texts, strict=True))
-        )
+        units = [unit for unit, _ in alignment.words if unit.output]
+        texts = [words[unit.word] if unit.output == labels[unit.word] else unit.output for unit in units]
+        spoken = (word._replace(text=text) for word, text in zip(aligned.spoken, texts, strict=True))
+        return replace(aligned, spoken=tuple(spoken))

@@ -1,3 +1,5 @@
+from readers.corpora.annotations import Annotations as Annotations
+from readers.corpora.annotations import CutOff as CutOff
 from readers.corpora.corpus import AudioHeaders as AudioHeaders
 from readers.corpora.corpus import Corpus as Corpus
 from readers.corpora.corpus import Utterance as Utterance

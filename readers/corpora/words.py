@@ -84,7 +84,7 @@ class WordForms:
         words: list[str] = []
         for piece in token.translate(_PLAIN).split():
             parts = [piece] if piece in self.known else _DASHES.split(piece)
-            words += [part if part in self.known else self._known_or_same(_stripped(part)) for part in parts]
+            words += [part if part in self.known else self._known_or_same(part) for part in parts]
         return [canonical(piece) for word in words if word for piece in self._pieces(word)]
 
     def _pieces(self, word: str) -> list[str]:
@@ -92,8 +92,12 @@ class WordForms:
         pieces = word.split("-")
         return [word] if word in self.known or not all(piece in self.known for piece in pieces) else pieces
 
-    def _known_or_same(self, word: str) -> str:
-        """Return a word without the apostrophe of a quotation of several words, if only that is known."""
+    def _known_or_same(self, part: str) -> str:
+        """Return a word without punctuation; hyphens, and the apostrophe of a quotation, remain as they are known."""
+        hyphenated = _stripped(part, "'-")
+        if hyphenated in self.known:
+            return hyphenated
+        word = _stripped(part)
         bare = word.strip("'")
         return bare if bare in self.known and word not in self.known else word
 
@@ -102,12 +106,12 @@ def _in_brackets(token: str) -> bool:
     return len(token) > 2 and token[0] + token[-1] in _BRACKETS
 
 
-def _stripped(token: str) -> str:
+def _stripped(token: str, kept: str = "'") -> str:
     """Return a token without punctuation at its ends; an apostrophe remains that has no counterpart."""
     first, last = 0, len(token)
-    while first < last and _is_mark(token[first]) and token[first] != "'":
+    while first < last and _is_mark(token[first]) and token[first] not in kept:
         first += 1
-    while first < last and _is_mark(token[last - 1]) and token[last - 1] != "'":
+    while first < last and _is_mark(token[last - 1]) and token[last - 1] not in kept:
         last -= 1
     word = token[first:last]
     while len(word) > 1 and word[0] == word[-1] == "'":

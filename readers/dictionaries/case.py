@@ -1,6 +1,6 @@
 """The case of words: transcripts are looked up in the case in which a dictionary has the most of their words."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
 from typing import Literal, get_args
 
 from readers.common.text import canonical
@@ -42,14 +42,17 @@ class InCase(Set[str]):
         Those of the dictionary.
     case : {"keep", "upper", "lower"}
         To which words are changed before they are looked up.
+    others : container of str
+        Further words, in their own case.
     """
 
-    def __init__(self, words: Collection[str], case: str):
+    def __init__(self, words: Collection[str], case: str, others: Container[str] = ()):
         self._words = words
         self._change = CASES[case]
+        self._others = others
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self._change(word) in self._words
+        return isinstance(word, str) and (self._change(word) in self._words or word in self._others)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._words)

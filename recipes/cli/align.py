@@ -19,8 +19,10 @@ CSV and MLF:
 An .eaf has the tiers of that beside the recording, if there is one, with its words and phones as new tiers.  Utterances
 are in all tiers of speakers, or those that are named:
   argonaut align interview.wav aligned --tiers orth@ANNA,orth@OTTO --format eaf
-With a dictionary of your own, whose phones are those of the model:
+With a dictionary of your own, whose phones are those of the model, or further words for that of the model:
   argonaut align corpus words.dict english.argo aligned
+  argonaut align corpus aligned --words loanwords.dict
+Cut-off words (go-, <cutoff-going>), sounds ([laughter], [noise]) and unknown words (<unk>) are aligned, too.
 
 Without a model, train one on the very corpus first, 20 minutes of speech or more, at least one:
   argonaut align --train corpus words.dict aligned
@@ -36,7 +38,7 @@ from recipes.cli.console import show_guesses, show_losses
 
 
 def run(options: AlignOptions, console: Console) -> int:
-    from decoder.recognizer.jobs.alignment.job import DICTIONARY, REPORT, align
+    from decoder.recognizer.jobs.alignment.job import DICTIONARY, REPORT, align, annotation_counts
     from decoder.recognizer.jobs.alignment.output import DOUBTFUL, SEPARATE, VARIANTS
 
     with console.progress("recordings") as progress:
@@ -45,6 +47,8 @@ def run(options: AlignOptions, console: Console) -> int:
     show_losses(result.report, options.out / REPORT, console.verbose, options.corpus)
     if result.num_unchanged:
         print(f"{result.num_unchanged} of {result.num_recordings} recordings are unchanged and were not aligned again")
+    if result.annotations:
+        print(f"annotations and unknown words: {annotation_counts(result.annotations)}")
     if result.doubtful:
         print(f"doubtful stretches: {options.out / DOUBTFUL}")
     if result.variants:

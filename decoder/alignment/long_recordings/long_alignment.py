@@ -13,7 +13,7 @@ Moreno, Joerg, Van Thong and Glickman, A recursive algorithm for the forced alig
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.alignment.long_recordings.second_pass import SecondPass
 from decoder.alignment.long_recordings.sources import ScoreSource
-from decoder.alignment.long_recordings.transcript_errors import judge
+from decoder.alignment.long_recordings.transcript_errors import Item, judge
 from decoder.alignment.long_recordings.windows import align_windows
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.scoring.matching import matching_words
@@ -89,14 +89,34 @@ def align_long(
     search = search or SearchOptions()
     if not transcript or not source.num_frames:
         raise ConfigError("alignment of a long recording: no words or no frames; expected both")
-    decoders = BiasedDecoders(graphs, [*transcript, *competing_words(graphs, competitors)], search, options)
+    # Loops are not recognised: speech beyond known words is taken for fillers, which loops then replace.
+    spoken = [i for i, word in enumerate(transcript) if word not in graphs.loops]
+    words = [transcript[i] for i in spoken]
+    vocabulary = [*words, *(word for word in competing_words(graphs, competitors) if word not in graphs.loops)]
+    decoders = BiasedDecoders(graphs, vocabulary, search, options)
     aligner = Aligner(decoders.graphs, search.acweight or 1.0)
-    heard = _recognise(source, decoders.decoder(transcript), source.pieces, threads, progress)
+    heard = _recognise(source, decoders.decoder(words), source.pieces, threads, progress)
     names = [word.text for word in heard]
-    matches = trusted(transcript, names, matching_words(transcript, names), options.anchor)
-    items = judge(source, aligner, transcript, heard, matches, options, threads)
+    matches = trusted(words, names, matching_words(words, names), options.anchor)
+    items = judge(source, aligner, words, heard, matches, options, threads)
+    items = [item._replace(position=spoken[item.position]) if item.position >= 0 else item for item in items]
+    items = with_loops(items, transcript, graphs.loops, source.num_frames)
     second_pass = SecondPass(decoders.neutral(), aligner, options)
     return align_windows(source, aligner, second_pass, transcript, items, threads)
+
+
+def with_loops(items: Sequence[Item], transcript: Sequence[str], loops: Collection[str], num_frames: int) -> list[Item]:
+    """Return the items with the loops of the transcript, in place of what was recognised there besides its words."""
+    result: list[Item] = []
+    bounds = [-1, *(i for i, item in enumerate(items) if item.position >= 0), len(items)]
+    for i, j in itertools.pairwise(bounds):
+        first, start = (items[i].position + 1, items[i].end) if i >= 0 else (0, 0)
+        last, end = (items[j].position, items[j].start) if j < len(items) else (len(transcript), num_frames)
+        positions = [k for k in range(first, last) if transcript[k] in loops]
+        steps = np.linspace(start, max(start, end), len(positions) + 1).astype(int).tolist()
+        between = [Item(k, transcript[k], *span) for k, span in zip(positions, itertools.pairwise(steps))]
+        result += [*(between or items[i + 1 : j]), *items[j : j + 1]]
+    return result
 
 
 def _recognise(

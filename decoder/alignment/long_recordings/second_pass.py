@@ -71,9 +71,11 @@ class SecondPass:
         return [*shared, *spans[-1:]]
 
     def _recognised(self, first: int, scores: np.ndarray, items: list[Item]) -> list[Item] | None:
-        """The words of a stretch if others fit better by the margin."""
+        """The words of a stretch if others fit better by the margin; loops fit all."""
         part = scores[:, items[0].start - first : items[-1].end - first]
         names = [item.word for item in items]
+        if not self.aligner.graphs.loops.isdisjoint(names):
+            return None
         heard = self.decoder.decode(part).words
         recognised = [word.text for word in heard]
         matches = matching_words(names, recognised)

@@ -4,7 +4,7 @@ The answer is what `argonaut align` writes for a recording, as JSON or as a Text
 """
 
 import json
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 
 from starlette.datastructures import FormData
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive
 
+from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.options import THRESHOLD
 from decoder.recognizer.jobs.alignment.output import as_json
@@ -20,7 +21,6 @@ from decoder.results.alignment import Alignment, doubtful_stretches
 from readers.audio.duration import audio_seconds
 from readers.common.temporary import scratch_directory
 from readers.corpora.corpus import Utterance
-from readers.htk.dictionary import Pronunciation
 from recipes.serve.files.formats import JSON, TEXT
 from recipes.serve.files.requests import Check, RequestError, answer, error_response, process_file, text_field
 from recipes.serve.service import Service, Usage
@@ -55,18 +55,23 @@ async def _align_form(service: Service, usage: Usage, form: FormData, receive: R
         aligned = align_one(Recording(NAME, path, (Utterance(NAME, "", tuple(words), path),)))
         if reason := aligned.utterances[0].reason:
             raise RequestError(reason, "text")
-        return _text(kind, aligned._replace(audio=name), completed.guessed), aligned.seconds
+        return _text(kind, aligned._replace(audio=name), completed), aligned.seconds
 
     text = await process_file(service, usage, form, receive, align_file)
     return Response(text, media_type=JSON if kind == "json" else TEXT)
 
 
-def _text(kind: str, aligned: Alignment, guessed: Sequence[Pronunciation]) -> str:
+def _text(kind: str, aligned: Alignment, aligner: ForcedAligner) -> str:
     """Return the content of the answer."""
     if kind == "json":
         content = as_json(aligned, doubtful_stretches(aligned, THRESHOLD))
-        if guessed:
-            content["guessed"] = [{"word": entry.word, "phones": list(entry.phones)} for entry in guessed]
+        words = [word.text for utterance in aligned.utterances for word in utterance.words]
+        if aligner.guessed:
+            content["guessed"] = [{"word": entry.word, "phones": list(entry.phones)} for entry in aligner.guessed]
+        if unknown := aligner.unknown(words):
+            content["unknown"] = unknown
+        if annotated := Counter(filter(None, aligner.kinds(words))):
+            content["annotations"] = annotated
         return json.dumps(content, ensure_ascii=False)
     with scratch_directory() as directory:
         path = directory / f"{NAME}.TextGrid"

@@ -103,7 +103,7 @@ def everything(models, rows, spoken, options, silence_cost, frames, acweight, ha
         if has_silences:
             extra = chen_cost([names for names, _ in choice[1::2]], [n == ("sil",) for n, _ in choice[::2]], options)
         # Short pause is no neighbour.
-        heard = ["sil", *(phone for phone in phones if phone != "sp"), "sil"]
+        heard = ["sil", *(phone.lstrip("*") for phone in phones if phone != "sp"), "sil"]
         names, place = [], 0
         for phone in phones:
             place += phone != "sp"
@@ -195,6 +195,41 @@ def test_best_of_all_alignments(kind, seed):
     assert tuple(found) == states
     visited = tuple(unit.model for unit, _ in result.phones)
     assert visited == tuple(name for name in names if name in visited)  # but for short pauses that were passed
+
+
+def with_free_models(models, scores):
+    """Models `*phone` with the best scores of all contexts, and rows and scores to which theirs are added."""
+    states, transitions, topology = dict(models.states), dict(models.transitions), dict(models.topology)
+    rows, added = rows_of(models), []
+    for phone in (*PHONES, "sil"):
+        contexts = [name for name in models.states if name == phone or f"-{phone}+" in name]
+        own = tuple(f"*{name}" for name in models.states[contexts[0]])
+        states[f"*{phone}"], topology[f"*{phone}"] = own, models.topology_of(contexts[0])
+        for place, (name, model) in enumerate(zip(own, models.states[contexts[0]])):
+            transitions[name] = models.transitions[model]
+            rows[name] = len(scores) + len(added)
+            added.append(np.max([scores[rows[models.states[context][place]]] for context in contexts], axis=0))
+    return PhoneModels(states, transitions, topology, models.tied), rows, np.vstack([scores, added])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", ["U", "U Z", "Z U"])
+def test_loops_are_every_sequence_of_phones(kind, words):
+    """With states whose scores are the best of all contexts, and a cost per phone."""
+    rng = np.random.default_rng(len(kind) + len(words))
+    models = KINDS[kind](rng)
+    graphs = TranscriptGraphs(models, DICTIONARY).with_words((), ["U"], 0.4)
+    scores = scores_for(models, 5 if kind == "triphones" else 3 + ("Z" in words), rng)
+    extended, rows, all_scores = with_free_models(models, scores)
+    most = scores.shape[1] // (1 + (kind == "triphones")) - 1 * ("Z" in words)
+    loop = [
+        (tuple(f"*{phone}" for phone in phones), 0.4 * len(phones))
+        for length in range(1, most + 1)
+        for phones in itertools.product((*PHONES, "sil"), repeat=length)
+    ]
+    spoken = [loop if word == "U" else [(("b",), 0.0)] for word in words.split()]
+    cost = min(path[0] for path in everything(extended, rows, spoken, GraphOptions(), 0.0, all_scores.T, 1.0))
+    assert Aligner(graphs).align(words.split(), scores).total == pytest.approx(cost, rel=1e-6)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["X", "X Y", "Z X X", "Y Z"]), st.integers(1, 24))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from decoder.grammars import GrammarOptions, build_grammar_graph, build_phone_loop, open_grammar
 from decoder.grammars import grammar_graph as module
-from decoder.grammars.phone_loop import phone_states
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.compiled_graph import precompile
@@ -267,7 +266,10 @@ def test_a_short_pause_is_no_neighbour():
 def test_states_of_the_phone_loop():
     names = {"a-b+c": ("s1", "s2"), "x-b+y": ("s3", "s2"), "x-b+c": ("s4", "s5", "s6"), "sil": ("s7",), "d": ("s8",)}
     models = with_transitions(names)
-    assert phone_states(models, ("sil",)) == {"b": [["s1", "s3"], ["s2"]], "d": [["s8"]]}
+    assert [(free.phone, free.states) for free in models.free_phones(("sil",), left_to_right=True)] == [
+        ("b", [["s1", "s3"], ["s2"]]),
+        ("d", [["s8"]]),
+    ]
 
 
 def test_weights_are_scaled():

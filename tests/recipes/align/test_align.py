@@ -67,10 +67,10 @@ def test_speakers_of_a_recording_have_tiers_of_their_own(phonetician):
 
 
 def test_an_utterance_that_cannot_be_aligned_is_an_empty_interval(phonetician):
-    two_speakers(phonetician, ("AB NOBODY", "BA"))
+    two_speakers(phonetician, ("AB " * 50, "BA"))
     done = phonetician.run("align", "lists", *RUN[1:])
     assert (done.status, done.out[-1]) == (1, "utterances: 1 done, 0 skipped, 1 failed")
-    assert any(line.startswith("failed: u1: ") and "NOBODY" in line for line in done.err), done.err
+    assert any(line.startswith("failed: u1: ") and "frames; expected at least" in line for line in done.err), done.err
     assert "u1\tfailed\t" in (phonetician.root / "aligned/report").read_text()
     found = grid(phonetician, "both")
     first = found.tiers[0].entries[0]
@@ -188,7 +188,7 @@ def test_pronunciations_of_unknown_words_are_guessed(phonetician):
     phonetician.write("large.dict", "".join(f"{word} {' '.join(word.lower())}\n" for word in words))
     assert phonetician.run("g2p", "train", "large.dict", "-o", "tones.g2p", "--threads", "1").status == 0
     phonetician.write("corpus/otto/three.txt", "BAB AC")
-    assert phonetician.run("align", *RUN).status == 1
+    assert phonetician.run("align", *RUN).out[-1].endswith("0 failed; 1 unknown")
     done = phonetician.run("align", *RUN, "--g2p", "tones.g2p")
     assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
     assert "2 words guessed, see aligned/guessed.dict" in done.out

@@ -8,7 +8,7 @@ import soundfile
 
 from readers.audio.audio_file import read_audio, write_wav
 from readers.errors import AudioWarning
-from tests.recipes.align.conftest import RUN, grid
+from tests.recipes.align.conftest import RUN, grid, spoken
 from tests.recipes.systems.small_system import RATE, speak
 
 
@@ -16,14 +16,28 @@ def report_of(user):
     return (user.root / "aligned/report").read_text()
 
 
-def test_unknown_words_are_named_with_a_way_out(phonetician):
-    """In short and in long recordings; the others are aligned."""
-    phonetician.write("corpus/anna/two.txt", "CAB NOBODY C SOMEBODY NOBODY\n")
+def test_unknown_words_are_named_and_aligned_with_any_phones(phonetician):
+    """In short and in long recordings."""
+    phonetician.write("corpus/anna/one.txt", "AB NOBODY\n")
     for options in ((), ("--long", "0")):
         done = phonetician.run("align", *RUN, *options)
-        assert (done.status, done.out[-1].split(";")[0]) == (1, "utterances: 2 done, 0 skipped, 1 failed")
-        expected = "expected these words in the dictionary, or a pronunciation model"
-        assert f"\tfailed\tno pronunciation of NOBODY, SOMEBODY; {expected}" in report_of(phonetician)
+        assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed; 1 unknown")
+        assert "annotations and unknown words: 1 unknown" in done.out
+        report = report_of(phonetician)
+        assert "# annotations: 1 unknown\n" in report
+        assert "\tunknown\tno pronunciation of NOBODY\n" in report
+        assert spoken(grid(phonetician, "anna/one").tiers[0]) == ["AB", "NOBODY"]
+        assert spoken(grid(phonetician, "anna/one").tiers[1]) == ["a", "b", "spn"]
+
+
+def test_a_dictionary_without_any_word_is_refused(phonetician):
+    for name in ("anna/one", "anna/two", "otto/three"):
+        phonetician.write(f"corpus/{name}.txt", "NOBODY [noise]\n")
+    done = phonetician.run("align", *RUN)
+    assert done.status == 2
+    assert done.fault.startswith(
+        "corpus: no pronunciation of any word, such as NOBODY; expected words of the dictionary"
+    )
 
 
 def test_channels_of_a_recording_are_chosen_on_the_command_line(phonetician):
@@ -89,7 +103,7 @@ def test_a_single_speaker_keeps_the_folder(phonetician):
 
 def test_failures_are_tried_again(phonetician):
     """Even if nothing has changed that results depend on, but the program; files stay if the failure is the same."""
-    phonetician.write("corpus/anna/two.txt", "CAB NOBODY\n")
+    phonetician.write("corpus/anna/two.txt", "CAB " * 50)
     assert phonetician.run("align", *RUN).status == 1
     kept = phonetician.root / "aligned/.results/anna/one.json"
     content = json.loads(kept.read_text())

@@ -1,10 +1,15 @@
 """How words of transcripts are looked up, and how they are written: case, brackets and hyphens."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from decoder.recognizer import ForcedAligner, Recognizer, pack
+from readers.corpora.annotations import Annotations
 from readers.errors import ConfigError, GraphError
 from readers.htk.mlf import read_mlf
+from readers.results.tier_files import read_tiers
 from readers.results.timed_words import read_ctm
 from tests.recipes.align.conftest import RUN, SPOKEN, grid, spoken
 from tests.recipes.cli.bundle.conftest import parts_of
@@ -54,8 +59,11 @@ def test_the_aligner_treats_case_and_punctuation_as_the_command_does(phonetician
     found = aligner.align_long("corpus/otto/three.wav", ["Ba", "cab", "ba", "c"])
     assert [word.text for word in found.words] == ["Ba", "ba", "c"]
     assert [stretch.words for stretch in found.damage] == [("cab",)]
-    with pytest.raises(GraphError, match="words not in the dictionary: Ba, ba, c; expected"):
-        ForcedAligner.load("tones.argo", "dict", case="keep").align("corpus/otto/three.wav", "Ba ba c")
+    keeping = ForcedAligner.load("tones.argo", "dict", case="keep")
+    notes = keeping.align("corpus/otto/three.wav", "BA ba c").notes
+    assert notes == ("no pronunciation: ba; any phones", "no pronunciation: c; any phones")
+    with pytest.raises(GraphError, match="words not in the dictionary: ba, c; expected"):
+        keeping.align_frames("corpus/otto/three.wav", "BA ba c")
     with pytest.raises(ConfigError, match="case 'title'; expected auto, keep, upper, lower"):
         ForcedAligner.load("tones.argo", "dict", case="title")
 
@@ -84,3 +92,47 @@ def test_the_dictionary_and_the_pronunciation_model_of_a_bundle_are_used(phoneti
     assert "xx: no such file; expected a bundle, or the name of an installed one: en" in done.fault
     done = phonetician.run("align", "--train", "corpus", "aligned2")
     assert "DICT is missing; expected CORPUS, DICT and OUT with --train" in done.fault
+
+
+def test_cut_off_words_sounds_and_unknown_words_are_aligned_as_they_are_written(phonetician):
+    """`three` says BA BA C: the second BA is the end of a word, C the beginning of CAB."""
+    phonetician.write("corpus/anna/one.txt", "ab <Laughs>\n")
+    phonetician.write("corpus/anna/two.txt", "c-, <unk>, [big noise] xxx\n")
+    phonetician.write("corpus/otto/three.txt", "Ba -a, <cutoff-cab>\n")
+    formats = ("--format", "textgrid,eaf,json,ctm,csv,mlf", "--annotations", "xxx=breath")
+    done = phonetician.run("align", *RUN, *formats)
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert "annotations and unknown words: 3 cutoff, 1 laughter, 1 breath, 1 noise, 1 unknown" in done.out
+    expected = {
+        "anna/one": ["ab", "<Laughs>"],
+        "anna/two": ["c-", "<unk>", "[big_noise]", "xxx"],
+        "otto/three": ["Ba", "-a", "<cutoff-cab>"],
+    }
+    ctm = read_ctm("aligned/words.ctm")
+    csv = (phonetician.root / "aligned/alignment.csv").read_text()
+    for name, words in expected.items():
+        assert spoken(grid(phonetician, name).tiers[0]) == words
+        assert [word.text for word in ctm[name]] == words
+        assert [
+            word["word"]
+            for word in json.loads((phonetician.root / f"aligned/{name}.json").read_text())["utterances"][0]["words"]
+        ] == words
+        eaf = read_tiers(phonetician.root / f"aligned/{name}.eaf")
+        assert [interval.text for interval in eaf[0].intervals if interval.text] == words
+        labels = read_mlf("aligned/alignment.mlf").lookup(f"{Path(name).name}.lab")
+        assert [label.aux[0][0] for label in labels if label.aux] == words
+        assert all(f",{word}," in csv for word in words)
+    assert spoken(grid(phonetician, "otto/three").tiers[1]) == ["b", "a", "b", "a", "c"]
+    with pytest.raises(ConfigError, match="kind 'x'; expected cutoff, laughter, breath, noise, unknown"):
+        Annotations.of(["xxx=x"])
+    assert "kind cutoff, laughter" in phonetician.run("align", *RUN, "--annotations", "xxx=x").fault
+
+
+def test_a_dictionary_of_further_words_completes_the_other(phonetician):
+    phonetician.write("corpus/otto/three.txt", "Baba c\n")
+    phonetician.write("own.dict", "BABA b a b a\nC b\nC c\n")
+    done = phonetician.run("align", *RUN, "--words", "own.dict")
+    assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
+    assert spoken(grid(phonetician, "otto/three").tiers[1]) == ["b", "a", "b", "a", "c"]
+    assert spoken(grid(phonetician, "anna/one").tiers[1]) == ["a", "b", "c"]
+    assert (phonetician.root / "aligned/variants.csv").read_text().splitlines()[1:] == ["C,c,2", "C,b,0"]

@@ -53,11 +53,19 @@ def test_the_answer_is_what_the_command_writes(server, speech, bundle, tmp_path)
 
 def test_what_cannot_be_aligned(server, speech):
     content = speech.read_bytes()
-    assert message(align(server, content, "AB NOBODY")).startswith("no pronunciation of NOBODY; expected this word")
     assert message(align(server, content, " ")) == "no text; expected what was said in the field text"
     assert message(align(server, content, "AB", response_format="slf")).startswith("response_format 'slf'; expected ")
     assert message(align(server, b"Dear Sir")).startswith("speech.wav: ")
     assert align(server, content, "AB C " * 50)[0] == 400  # too short
+
+
+def test_annotations_and_unknown_words_are_aligned_and_counted(server, speech):
+    status, body = align(server, speech.read_bytes(), "a- NOBODY [noise]")
+    assert status == 200, body
+    answer = json.loads(body)
+    assert [word["word"] for word in answer["utterances"][0]["words"]] == ["a-", "NOBODY", "[noise]"]
+    assert answer["annotations"] == {"cutoff": 1, "unknown": 1, "noise": 1}
+    assert answer["unknown"] == ["NOBODY"]
 
 
 def test_a_long_recording_may_differ_from_its_text(server, speech, tmp_path):

@@ -14,7 +14,6 @@ from decoder.results.alignment import AlignedUtterance, Alignment, Damage
 from readers.audio.audio_file import MIX, Channel, read_audio
 from readers.audio.header import AudioHeader, read_audio_header
 from readers.common.audio_format import HEAD_SIZE, MP3, audio_format
-from readers.common.faults import listed
 from readers.corpora.corpus import Utterance
 from readers.errors import ArgonautError, AudioWarning, FormatError
 from readers.htk.units import TICKS_PER_SECOND
@@ -82,16 +81,12 @@ class RecordingAligner:
                 return AlignedUtterance(*identity, (), (), NO_TRANSCRIPT)
             if start >= end:
                 return AlignedUtterance(*identity, (), (), f"begins at {start:g} s, after the end of the recording")
-            spellings = dict.fromkeys(self.aligner.looked_up(utterance.words))
-            if unknown := [word for word in spellings if word not in (self.aligner.graphs.words or ())]:
-                these = "this word" if len(unknown) == 1 else "these words"
-                expected = f"{these} in the dictionary, or a pronunciation model"
-                reason = f"no pronunciation of {listed(unknown)}; expected {expected}"
-                return AlignedUtterance(*identity, (), (), reason)
+            aligner = self.aligner.completed(utterance.words)
             samples, rate = audio.read(start, end, self._channel(utterance))
-            if end - start > self.longest:
-                return self._long(AlignedUtterance(*identity, (), ()), utterance.words, samples, rate)
-            aligned = self.aligner.align_samples(samples, rate, utterance.words, utterance.name)
+            has_words = any(label.name not in aligner.graphs.loops for label in aligner.labels(utterance.words))
+            if end - start > self.longest and has_words:
+                return self._long(aligner, AlignedUtterance(*identity, (), ()), utterance.words, samples, rate)
+            aligned = aligner.align_samples(samples, rate, utterance.words, utterance.name)
         except ArgonautError as fault:
             return AlignedUtterance(*identity, (), (), str(fault).removeprefix(f"{utterance.name}: "))
         # Inserted silence has no confidence.
@@ -102,7 +97,12 @@ class RecordingAligner:
         return AlignedUtterance(*identity, _timed(aligned.words, start, end), phones, states=states)
 
     def _long(
-        self, utterance: AlignedUtterance, words: Sequence[str], samples: np.ndarray, rate: int
+        self,
+        aligner: ForcedAligner,
+        utterance: AlignedUtterance,
+        words: Sequence[str],
+        samples: np.ndarray,
+        rate: int,
     ) -> AlignedUtterance:
         """Align a long utterance with the words of its transcript that were spoken."""
 
@@ -110,7 +110,7 @@ class RecordingAligner:
             if self.progress is not None:
                 self.progress(utterance.name, done)
 
-        alignment = self.aligner.align_long_samples(
+        alignment = aligner.align_long_samples(
             samples, rate, words, utterance.name, threads=self.threads, progress=tell
         )
 

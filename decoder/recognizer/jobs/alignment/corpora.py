@@ -1,7 +1,7 @@
 """Opens a corpus of any form that `argonaut import` reads."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +13,13 @@ from readers.dictionaries.case import AUTO, CASES, InCase, best_case
 from readers.errors import ArgonautError, ConfigError
 
 
-def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collection[str] = ()) -> tuple[Corpus, str]:
+def open_corpus(
+    source: Path, words: set[str], case: str = AUTO, tiers: Collection[str] = (), annotations: Container[str] = ()
+) -> tuple[Corpus, str]:
     """Read a corpus; return it, and the case in which its words are to be looked up: keep, upper or lower.
 
-    words: those of the dictionary, of which punctuation is a part; tiers: as for `readers.corpora.import_corpus`.
+    words: those of the dictionary, of which punctuation is a part, as it is of annotations; tiers: as for
+    `readers.corpora.import_corpus`.
     Raises ArgonautError and OSError as it does.
     """
     imported = is_imported(source)
@@ -25,11 +28,12 @@ def open_corpus(source: Path, words: set[str], case: str = AUTO, tiers: Collecti
     if imported:
         corpus = read_corpus(source)
     else:
-        corpus = import_corpus(guess_kind(source), source, known=words, tiers=tiers)
+        corpus = import_corpus(guess_kind(source), source, known=InCase(words, "keep", annotations), tiers=tiers)
     if case == AUTO:
-        case = best_case(Counter(word for utterance in corpus.utterances for word in utterance.words or ()), words)
+        spoken = (word for utterance in corpus.utterances for word in utterance.words or () if word not in annotations)
+        case = best_case(Counter(spoken), words)
     if case != "keep" and not imported:
-        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case), tiers=tiers)
+        corpus = import_corpus(guess_kind(source), source, known=InCase(words, case, annotations), tiers=tiers)
     return corpus, case
 
 

@@ -1,9 +1,11 @@
 """The job that finds the times of the words and phones of a corpus, and writes them for Praat and other programs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from decoder.alignment.annotated import labels_of, words_to_pronounce
 from decoder.alignment.dictionary.job import write_probabilities
 from decoder.alignment.dictionary.probabilities import DictionaryCounts
 from decoder.alignment.dictionary.spoken import SILENCE, spoken_of
@@ -32,9 +34,11 @@ from decoder.search.batch import in_order
 from decoder.storage.installed import find_model
 from readers.audio.audio_file import MIX
 from readers.common.environment import available_cores, using_cores
-from readers.common.faults import one_line
+from readers.common.faults import listed, one_line
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport, silent
+from readers.corpora.annotations import KINDS, Annotations
+from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
 
@@ -65,6 +69,8 @@ class AlignResult:
         Pronunciations that the dictionary lacks.
     variants : list of (str, tuple of str, int)
         Word, phones and count of each pronunciation of the words that have several.
+    annotations : mapping of str to int
+        How many cut-off words, laughs, breaths, noises and unknown words were aligned.
     """
 
     report: RunReport
@@ -76,6 +82,7 @@ class AlignResult:
     num_unchanged: int = 0
     guesses: Guesses = field(default_factory=Guesses)
     variants: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
+    annotations: Mapping[str, int] = field(default_factory=dict)
 
 
 def align(options: AlignOptions, *, progress: Progress = silent, log: Log = silent, note: Log = silent) -> AlignResult:
@@ -118,28 +125,40 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         dictionary = options.read(note)
     else:
         dictionary, g2p = bundle_dictionary(Bundle.open(model))
+    if options.words is not None:
+        own = read_any_dictionary(options.words)
+        replaced = {entry.word for entry in own}
+        dictionary = [*(entry for entry in dictionary if entry.word not in replaced), *own]
     cores = options.threads or available_cores()
     with using_cores(cores):
-        corpus, case = open_corpus(options.corpus, {entry.word for entry in dictionary}, options.case, options.tiers)
+        annotations = Annotations.of(options.annotations, options.phone_cost)
+        known = {entry.word for entry in dictionary}
+        corpus, case = open_corpus(options.corpus, known, options.case, options.tiers, annotations)
         if case not in ("keep", options.case):
             log(f"{options.corpus}: words are looked up in {case} case, of which the dictionary has more")
         corpus = with_channel(corpus, options.channel)
         recordings = recordings_of(corpus, options.corpus)
         check_output(recordings, out)
-        spoken = (word for utterance in in_case(corpus, case).utterances for word in utterance.words or ())
+        texts = [utterance.words or () for utterance in corpus.utterances]
+        spoken = words_to_pronounce(label for text in texts for label in labels_of(text, known, case, annotations))
         guesses = options.guess(dictionary, spoken, out / GUESSED, log, g2p)
         dictionary += guesses.for_decoding()
+        if spoken and {entry.word for entry in dictionary}.isdisjoint(spoken):
+            raise ConfigError(
+                f"{options.corpus}: no pronunciation of any word, such as {spoken[0]}; expected words of the "
+                "dictionary, perhaps in another case, or a pronunciation model"
+            )
         if model is None:
             model = Training(in_case(corpus, case), dictionary, out, cores).run(progress, log, note)
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=MIX if options.channel == MIX else None, upsample=options.upsample)
-        aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case, options.times)
+        aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case, options.times, annotations)
         results = _Results(options, model, aligner.pronunciations)
         faults, num_unchanged = _align_changed(options, aligner, recordings, results, progress)
     aligned = [results.aligned[recording.name] for recording in recordings if recording.name in results.aligned]
     doubtful = write_together(aligned, options.format, out, options.doubtful)
     report = RunReport("utterances", lost=[*corpus.report.lost])
-    _count(report, recordings, results.aligned, faults, doubtful)
+    annotated = _count(report, recordings, results.aligned, faults, doubtful, aligner)
     report.write(out / REPORT)
     counts = _count_pronunciations(aligned, dictionary, case)
     variants = counts.variants()
@@ -148,7 +167,16 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         write_probabilities(counts, aligner.graphs.silence or SILENCE[0], out / DICTIONARY)
     paths = result_files([recording.name for recording in aligned], options.format, out)
     return AlignResult(
-        report, tuple(aligned), tuple(doubtful), paths, model, len(recordings), num_unchanged, guesses, variants
+        report,
+        tuple(aligned),
+        tuple(doubtful),
+        paths,
+        model,
+        len(recordings),
+        num_unchanged,
+        guesses,
+        variants,
+        annotated,
     )
 
 
@@ -186,7 +214,8 @@ class _Results:
         self.options = options
         self.aligned: dict[str, Alignment] = {}
         channel = None if options.channel is None else str(options.channel)
-        common = (file_marks(model), options.beam, channel, options.upsample, options.long, options.times)
+        spoken = (options.annotations, options.phone_cost)
+        common = (file_marks(model), options.beam, channel, options.upsample, options.long, options.times, spoken)
         self.kept = KeptResults(options.out, common, pronunciations)
         self.in_tiers = [options.doubtful] if options.doubtful_tier else []
 
@@ -256,8 +285,10 @@ def _count(
     aligned: Mapping[str, Alignment],
     faults: Mapping[str, str],
     stretches: Sequence[DoubtfulStretch],
-) -> None:
-    """Enter every utterance into the report."""
+    aligner: ForcedAligner,
+) -> Counter[str]:
+    """Enter every utterance into the report; return how many annotations and unknown words there are by kind."""
+    counts: Counter[str] = Counter()
     doubtful: dict[str, list[str]] = {}
     for stretch in stretches:
         text = f"{stretch.start:.2f}-{stretch.end:.2f} s {shown_words(stretch.words)}"
@@ -268,6 +299,9 @@ def _count(
                 report.fail(lost.name, faults[recording.name])
             continue
         for utterance in aligned[recording.name].utterances:
+            words = [word.text for word in utterance.words]
+            counts.update(kind for kind in aligner.kinds(words) if kind)
+            unknown = aligner.unknown(words)
             if utterance.reason == NO_TRANSCRIPT:
                 report.skip(utterance.name, utterance.reason)
             elif utterance.reason:
@@ -280,8 +314,18 @@ def _count(
                 report.mark(utterance.name, "damaged", text + more)
             elif utterance.name in doubtful:
                 report.mark(utterance.name, "doubtful", "; ".join(doubtful[utterance.name]))
+            elif unknown:
+                report.mark(utterance.name, "unknown", f"no pronunciation of {listed(unknown)}")
             else:
                 report.done()
+    if counts:
+        report.remarks["annotations"] = annotation_counts(counts)
+    return counts
+
+
+def annotation_counts(counts: Mapping[str, int]) -> str:
+    """Return the line for a report, such as `3 cutoff, 1 noise`."""
+    return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind))
 
 
 def shown_words(words: str) -> str:

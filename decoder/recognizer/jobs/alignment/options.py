@@ -11,6 +11,7 @@ from readers.audio.audio_file import MIX, Channel
 from readers.audio.options import ChannelOptions
 from readers.config.options import Options, like, option
 from readers.config.options.options import several
+from readers.corpora.annotations import KINDS
 
 THRESHOLD = 0.1
 LONG = 120.0  # seconds
@@ -57,6 +58,10 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         help="guess the pronunciations of words of the transcripts that {dict} lacks, with a model of "
         "`argonaut g2p train`, and write them to a dictionary for review",
     )
+    words: Path | None = option(
+        None, "dictionary of further words, such as names and loanwords, whose pronunciations stand in place of others",
+        metavar="FILE", heading="words and pronunciations",
+    )  # fmt: skip
     model: Path | None = option(
         None,
         "bundle, or an installed one such as en, or directory of argonaut flatstart (default: the installed bundle of "
@@ -86,6 +91,10 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         THRESHOLD, "confidence from 0 to 1 below which words are doubtful", least=0, most=1, metavar="X"
     )
     doubtful_tier: bool = option(False, "add a tier of doubtful stretches to TextGrids and ELAN files")
+    annotations: tuple[str, ...] = option(
+        (), "further annotations NAME=KIND, separated by commas, such as xxx=unknown; kinds are cutoff, laughter, "
+        "breath, noise, unknown", separator=",", metavar="NAMES",
+    )  # fmt: skip
     dictionary_probabilities: bool = option(
         False,
         "estimate the probabilities of pronunciations and of silence beside them, and write the dictionary to "
@@ -94,6 +103,10 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
     beam: float | None = option(
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, most=math.inf,
         heading="search",
+    )  # fmt: skip
+    phone_cost: float | None = option(
+        None, "cost of each phone of a sound or an unknown word (default: 2.5, for Gaussians 6.25)", unit="nats",
+        least=0, most=1e6,
     )  # fmt: skip
     long: float = option(
         LONG, "seconds of an utterance above which its transcript may differ from the recording", unit="seconds",
@@ -108,6 +121,9 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
             object.__setattr__(self, "model", self.dict or Path(self.language))
             object.__setattr__(self, "dict", None)
         super().__post_init__()
+        for text in self.annotations:
+            _, _, kind = text.rpartition("=")
+            self.require("annotations", kind in KINDS, f"are {text}; expected NAME=KIND, kind {', '.join(KINDS)}")
         if self.train:
             self.require("dict", self.dict is not None, "is missing; expected {corpus}, {dict} and {out} with {train}")
             self.require(

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from decoder.alignment.long_recordings import ArrayScores, LongOptions, SpokenWord, align_long, divide
-from decoder.alignment.long_recordings.long_alignment import anchors, trusted
+from decoder.alignment.long_recordings.long_alignment import anchors, trusted, with_loops
 from decoder.alignment.long_recordings.second_pass import SecondPass
+from decoder.alignment.long_recordings.transcript_errors import Item
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.search.options import SearchOptions
@@ -281,3 +282,27 @@ def test_words_of_the_dictionary_that_were_not_said_need_no_models(models):
     assert [word.text for word in found.words] == named
     with pytest.raises(GraphError, match="phones without a model: 'x' of "):
         align_long(source, [*SENTENCE, "HEM"], graphs, (), SEARCH, None, 1)
+
+
+def test_loops_stand_in_place_of_what_was_recognised_beside_the_words():
+    items = [Item(0, "A", 0, 10), Item(-1, "#b", 12, 20), Item(3, "B", 30, 40), Item(-1, "#c", 45, 50)]
+    transcript = ["A", "<unk>", "[x]", "B"]
+    assert with_loops(items, transcript, {"<unk>", "[x]"}, 60) == [
+        Item(0, "A", 0, 10),
+        Item(1, "<unk>", 10, 20),
+        Item(2, "[x]", 20, 30),
+        *items[2:],
+    ]
+    assert with_loops([], ["[x]"], {"[x]"}, 60) == [Item(0, "[x]", 0, 60)]
+
+
+def test_sounds_are_aligned_in_long_recordings():
+    models = monophones()
+    scores, times = spoken(models, SENTENCE[:9])
+    source = ArrayScores(scores, [(0, scores.shape[1])])
+    transcript = [*SENTENCE[:4], "<unk>", *SENTENCE[5:9]]
+    found = align_long(source, transcript, graphs_of(models).with_words((), ["<unk>"], 2.0), (), SEARCH)
+    assert not found.damage
+    assert [word.text for word in found.words] == transcript
+    for word, (_, start, end) in zip(found.words, times):
+        assert max(abs(word.start - start), abs(word.end - end)) <= 3
