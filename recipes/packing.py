@@ -144,7 +144,9 @@ class PackOptions(Options):
         For a value out of range, and for parts that are missing.
     """
 
-    experiment: Path | None = option(None, "output directory of a recipe", flag="experiment", metavar="EXPERIMENT")
+    experiment: Path | None = option(
+        None, "output directory of a recipe, or of a model of CMU Sphinx", flag="experiment", metavar="EXPERIMENT"
+    )
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
     recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")
     compact: bool = option(

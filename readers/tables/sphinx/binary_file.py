@@ -49,7 +49,7 @@ class BinaryFile:
 
     def array(self, kind: str, count: int, what: str) -> npt.NDArray[np.generic]:
         """Return the next numbers, (count,); kind: as of numpy, without byte order."""
-        dtype = np.dtype(kind).newbyteorder(self.order)
+        dtype = np.dtype(f"{self.order}{kind}")
         return np.frombuffer(self.take(count * dtype.itemsize, what), dtype)
 
     def integers(self, count: int, what: str, least: int = 0) -> list[int]:
