@@ -228,7 +228,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
     return pack(parts, options.output)
 
 
-SPHINX_OPTIONS = {"acweight": 0.2, "word_penalty": 3.0, "beam": 20.0}  # of the search, for Sphinx's Gaussians
+# Of the search, for Gaussians of Sphinx.
+SPHINX_OPTIONS = {"acweight": 0.2, "word_penalty": 3.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
 def sphinx_parts(options: PackOptions, directory: Path) -> PartOptions:
