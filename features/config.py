@@ -96,6 +96,11 @@ class FeatureConfig:
         Half widths of the regression windows, in frames.
     simple_differences : bool
         Differences instead of regression.
+    sphinx : bool
+        Compute the spectrum as CMU Sphinx: pre-emphasis goes on from frame to frame, filters are triangles in Hz with
+        unit area and corners at bins, and 1e-4 is added before the logarithm.
+    remove_noise : bool
+        With `sphinx`, follow the noise of each filter and reduce it.
     speech_mean : tuple of float
         Mean of the static features, without the log energy, over the speech of the training.  With it, _Z subtracts a
         mean that follows speech (`features.speech_mean`), in files as in streams; () for that of the utterance, as in
@@ -151,6 +156,8 @@ class FeatureConfig:
     simple_differences: bool = False
     speech_mean: tuple[float, ...] = ()
     seed: int = 0
+    sphinx: bool = False
+    remove_noise: bool = False
 
     def is_source_rate(self, rate: float) -> bool:
         """Return whether a sample rate in Hz is that of `source_rate`, up to the rounding of its period."""
@@ -292,6 +299,11 @@ def check_numbers(config: FeatureConfig) -> None:
             1 <= getattr(config, SETTINGS[setting][0]) <= MAX_DELTA_WINDOW, setting, f"1 to {MAX_DELTA_WINDOW} frames"
         )
     check_speech_mean(config, expect)
+    expect(not config.remove_noise or config.sphinx, "REMOVENOISE", "F, unless SPHINX = T")
+    if config.sphinx:
+        expect(config.base_kind == "MFCC" and config.warp == 1.0, "SPHINX", "F, unless for MFCC without WARPFREQ")
+        expect(not config.zero_mean_source, "ZMEANSOURCE", "F with SPHINX = T")
+        expect(not config.has("E"), "SPHINX", "F with _E")
     if config.base_kind in CEPSTRAL_KINDS:
         expect(config.num_cepstra >= 1, "NUMCEPS", "at least 1")
     if config.base_kind == "MFCC":

@@ -17,7 +17,7 @@ from features.cepstrum import (
     prediction_cepstra,
 )
 from features.config import FeatureConfig
-from features.dynamics import deltas, normalise_energy, subtract_mean
+from features.dynamics import deltas, normalise_energy, remove_noise, subtract_mean
 from features.spectrum import Spectrum
 from readers.common.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
@@ -26,6 +26,7 @@ from readers.htk.units import TICKS_PER_SECOND
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 KALDI_FLOOR = np.finfo(np.float32).eps
+SPHINX_FLOOR = np.float32(1e-4)  # which Sphinx adds before the logarithm
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros
 
 
@@ -136,7 +137,12 @@ class Plan:
         kind = self.config.base_kind
         if kind == "MELSPEC":
             return bank
-        np.maximum(bank, KALDI_FLOOR if self.config.kaldi else FILTER_FLOOR, out=bank)
+        if self.config.sphinx:
+            if self.config.remove_noise:
+                remove_noise(bank)
+            bank += SPHINX_FLOOR
+        else:
+            np.maximum(bank, KALDI_FLOOR if self.config.kaldi else FILTER_FLOOR, out=bank)
         if kind == "PLP":
             return self.plp(bank)
         np.log(bank, out=bank)

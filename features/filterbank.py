@@ -102,6 +102,27 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     return padded[:, 1:-1]
 
 
+def sphinx_filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> Float64Array:
+    """Return the weights (num_bins, num_channels) float64 of spectrum bins, as CMU Sphinx computes them.
+
+    The filters are triangles in Hz of area 1, whose corners are rounded to bins.  Raises ConfigError for corners that
+    are the same bin.
+    """
+    resolution = sample_rate / fft_length
+    corners = np.floor(hertz(filter_centres(config, sample_rate)) / resolution + 0.5)
+    if np.any(np.diff(corners) < 1):
+        raise ConfigError(
+            f"NUMCHANS = {config.num_channels}: filter {int(np.argmin(np.diff(corners))) + 1} contains no spectrum bin "
+            f"(one every {resolution:.2f} Hz); expected fewer channels or a longer WINDOWSIZE"
+        )
+    low, centre, high = corners[:-2], corners[1:-1], corners[2:]
+    bins = np.arange(fft_length // 2 + 1)[:, None]
+    triangles = np.minimum((bins - low) / (centre - low), (high - bins) / (high - centre))
+    weights = np.maximum(triangles, 0.0) * (2.0 / ((high - low) * resolution))
+    weights[-1] = 0.0  # Sphinx leaves out the Nyquist frequency
+    return weights
+
+
 def check_every_filter_has_a_bin(positions: Float64Array, centres: Float64Array, resolution: float) -> None:
     """Raise ConfigError for a filter without bins.  positions: mel frequencies of the bins, increasing."""
     first = np.searchsorted(positions, centres[:-2], side="right")

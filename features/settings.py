@@ -118,6 +118,10 @@ SETTINGS: dict[str, Setting] = {
     "ACCWINDOW": Setting("acceleration_window", parse_int, "half width of the window of accelerations, frames"),
     "THIRDWINDOW": Setting("third_window", parse_int, "half width of the window of third differentials, frames"),
     "SIMPLEDIFFS": Setting("simple_differences", parse_bool, "differences in place of regression"),
+    "SPHINX": Setting("sphinx", parse_bool, "pre-emphasis, filters and logarithm of CMU Sphinx, for its models"),
+    "REMOVENOISE": Setting(
+        "remove_noise", parse_bool, "with SPHINX, reduce the noise of each filter as CMU Sphinx does"
+    ),
     "SPEECHMEAN": Setting(
         "speech_mean",
         parse_floats,

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from features.config import FeatureConfig
-from features.filterbank import filter_weights
+from features.filterbank import filter_weights, sphinx_filter_weights
 from readers.common.arrays import Float32Array, Float64Array
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
@@ -34,12 +34,14 @@ class Spectrum:
     use_power: bool
     zero_mean: bool
     energy: str  # "", "raw" or "windowed"
+    emphasis_goes_on: bool  # whether the first sample of a frame loses its share of the one before the frame
 
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
         length, hop = window_samples(config, sample_rate)
         fft_length = 1 << (length - 1).bit_length() + config.double_fft
-        weights = filter_weights(config, sample_rate, fft_length)
+        make_weights = sphinx_filter_weights if config.sphinx else filter_weights
+        weights = make_weights(config, sample_rate, fft_length)
         if config.use_power:
             weights = np.repeat(weights, 2, axis=0)
         energy = "" if not config.has("E") else "raw" if config.raw_energy else "windowed"
@@ -52,6 +54,7 @@ class Spectrum:
             use_power=config.use_power,
             zero_mean=config.zero_mean_source,
             energy=energy,
+            emphasis_goes_on=config.sphinx,
         )
 
     def num_frames(self, num_samples: int) -> int:
@@ -112,6 +115,8 @@ class Spectrum:
         length = len(self.window)
         windowed = buffer[:, :length]
         np.multiply(self.frames(emphasised, start, count), self.window, out=windowed)
+        if self.emphasis_goes_on:
+            return windowed
         scale = np.float32(1.0 - self.preemphasis)
         first = samples[start * self.hop :: self.hop][:count]
         windowed[:, 0] = scale * self.window[0] * first

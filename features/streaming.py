@@ -81,6 +81,10 @@ class FeatureStream:
                 f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "
                 "for a stream"
             )
+        if config.sphinx:
+            raise ConfigError(
+                "SPHINX = T carries samples and noise from frame to frame; expected F for a stream, or whole recordings"
+            )
         self.config = config
         self.sample_rate = sample_rate
         self.period = frame_period(config, sample_rate)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from readers.common.environment import program_version
+from readers.common.temporary import temporary_directory
 from readers.config.options import Options, group, option
 from readers.errors import ConfigError
 
@@ -145,7 +146,9 @@ class PackOptions(Options):
         For a value out of range, and for parts that are missing.
     """
 
-    experiment: Path | None = option(None, "output directory of a recipe", flag="experiment", metavar="EXPERIMENT")
+    experiment: Path | None = option(
+        None, "output directory of a recipe, or of a model of CMU Sphinx", flag="experiment", metavar="EXPERIMENT"
+    )
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
     recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")
     compact: bool = option(
@@ -183,6 +186,11 @@ def make_bundle(options: PackOptions) -> "Bundle":
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
+    if options.experiment is not None and (options.experiment / "mdef").is_file():
+        with temporary_directory(options.output) as directory:
+            about = replace(options.about, name=options.about.name or options.experiment.name)
+            parts = sphinx_parts(options, directory)
+            return make_bundle(replace(options, experiment=None, parts=parts, about=about))
     from decoder.recognizer import BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
@@ -224,6 +232,70 @@ def make_bundle(options: PackOptions) -> "Bundle":
     return pack(parts, options.output)
 
 
+# Of the search, for Gaussians of Sphinx.
+SPHINX_OPTIONS = {"acweight": 0.2, "word_penalty": 3.0, "beam": 20.0, "word_end_beam_frac": 0.8}
+
+
+def sphinx_parts(options: PackOptions, directory: Path) -> PartOptions:
+    """Convert an acoustic model of CMU Sphinx, build its graph, and return the parts of its bundle.
+
+    Parameters
+    ----------
+    options : PackOptions
+        Its experiment is the directory of the model; its parts have a dictionary, of Sphinx's phones, and a language
+        model.
+    directory : Path
+        For the files.
+
+    Returns
+    -------
+    PartOptions
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For damaged files, and files that do not fit together.
+    """
+    from decoder.gaussians.sphinx import open_sphinx, phone_models
+    from decoder.graph import GraphOptions, build_triphone_graph
+    from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
+    from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+    from decoder.lm.mapped_model import open_language_model
+    from readers.dictionaries.forms import read_any_dictionary
+    from readers.htk.dictionary import Pronunciation, write_dictionary
+    from readers.tables.sphinx.definition import SILENCE
+
+    parts = options.parts
+    for name in ("dict", "lm"):
+        parts.require(name, getattr(parts, name) is not None, "is missing; expected one for a model of CMU Sphinx")
+    for name in ("model", "graph", "features"):
+        parts.require(name, getattr(parts, name) is None, "is given; expected none for a model of CMU Sphinx")
+    assert options.experiment is not None
+    assert parts.dict is not None
+    assert parts.lm is not None
+    model = open_sphinx(options.experiment)
+    ends = [Pronunciation(mark, None, None, (SILENCE,)) for mark in (SENTENCE_START, SENTENCE_END)]
+    words = [entry for entry in read_any_dictionary(parts.dict) if entry.word not in (SENTENCE_START, SENTENCE_END)]
+    lm = open_language_model(parts.lm)
+    vocabulary = set(lm.vocabulary)
+    dictionary, models, rows = phone_models(model, [*ends, *(entry for entry in words if entry.word in vocabulary)])
+    graph_options = GraphOptions(silence=SILENCE, drop_missing=True)
+    graph = build_triphone_graph(models, dictionary, lm, graph_options)
+    write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
+    model.mixtures.save(directory / "model.safetensors")
+    write_dictionary(directory / "dictionary", dictionary)
+    (directory / "features").write_text("".join(f"{name} = {value}\n" for name, value in model.settings.items()))
+    save_defaults(directory / "graph" / "graph.dg", GraphDefaults(dict(SPHINX_OPTIONS)))
+    return replace(
+        parts,
+        model=directory / "model.safetensors",
+        graph=directory / "graph" / "graph.dg",
+        features=directory / "features",
+        dict=directory / "dictionary",
+        rate=parts.rate or model.sample_rate,
+    )
+
+
 def recipe_of(root: Path) -> LayoutName:
     """Return the recipe that wrote an experiment.  Raises ConfigError if there is no complete one."""
     for name, layout in LAYOUTS.items():
@@ -257,9 +329,12 @@ def _sample_rate(model: Path, parts: PartOptions) -> int:
     Raises ConfigError if there is none, and for a given one that is not among those of the model.
     """
     from acoustic.network.model_file import load_model
+    from acoustic.scoring.mixture_scorer import is_mixture_model
     from decoder.recognizer.packing import refuse_onnx
 
     refuse_onnx(model)
+    if is_mixture_model(model) and parts.rate is not None:
+        return parts.rate
     rates = {round(rate) for record in load_model(model).feature_records.values() for rate in record.rates}
     if parts.rate is not None:
         trained = " or ".join(str(rate) for rate in sorted(rates))

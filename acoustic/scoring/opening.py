@@ -36,7 +36,7 @@ def open_scorer(
     ignore_mismatch: bool = False,
     int8: bool = False,
 ) -> "WindowScorer":
-    """Return the scorer of a native model or, if the name ends in .onnx, of an ONNX model.
+    """Return the scorer of a native model, of Gaussian mixtures or, if the name ends in .onnx, of an ONNX model.
 
     See `AcousticScorer` for chunks and int8, which only native models take, and `OnnxScorer` for priors, which only
     ONNX models take; here they are a file.
@@ -44,8 +44,11 @@ def open_scorer(
     from acoustic.scoring.window_scorer import ONNX_SUFFIX
 
     if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
+        from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixture_model
         from acoustic.scoring.scorer import AcousticScorer
 
+        if is_mixture_model(model):
+            return MixtureScorer(MixtureModel.load(model), f"{model}")
         return AcousticScorer(
             model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch, int8=int8
         )

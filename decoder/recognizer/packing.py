@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from acoustic.network.model_file import scoring_bytes
-from acoustic.scoring.scorer import AcousticScorer
+from acoustic.scoring.mixture_scorer import is_mixture_model
+from acoustic.scoring.opening import open_scorer
 from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
 from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph
@@ -304,8 +305,11 @@ def refuse_onnx(model: Path) -> None:
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
     refuse_onnx(parts.model)
-    scorer = AcousticScorer(parts.model, parts.output, parts.window)
-    (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output, parts.compact))
+    scorer = open_scorer(parts.model, parts.output, parts.window)
+    if is_mixture_model(parts.model):
+        shutil.copyfile(parts.model, directory / MODEL)
+    else:
+        (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output, parts.compact))
     tables = Path(parts.graph).parent
     graph = load_graph(parts.graph)
     copied = {GRAPH: parts.graph, CNTKMAP: tables / CNTKMAP, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}

@@ -23,7 +23,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("CEPLIFTER", "COMPRESSFACT", "ESCALE", "SILFLOOR"), float),
     **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
     **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER", "KALDI"), bool),
-    **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS"), bool),
+    **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS", "SPHINX", "REMOVENOISE"), bool),
     "SPEECHMEAN": tuple,
 }
 _CHECKSUM = re.compile("[0-9a-f]{16}")

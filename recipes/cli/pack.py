@@ -11,6 +11,9 @@ prints the words of speech.wav.
 Without a recipe, name the parts:
   argonaut pack --model net.dnn --graph graph/graph.dg --lm words.arpa --features fbank.hcopy --dict words.dict \\
                 --rate 16000 -o my.argo
+An acoustic model of CMU Sphinx, the directory with mdef and means, needs a dictionary of its phones and a language
+model:
+  argonaut pack en-us --dict words.dict --lm words.arpa -o my.argo
 The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
 `argon --save-defaults` stored in the graph, or those of --tuned.
 

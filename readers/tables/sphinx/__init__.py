@@ -1,0 +1,8 @@
+"""Acoustic models of CMU Sphinx: model definition, Gaussians, mixture weights, transitions, parameters of features.
+
+Open definition.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(__name__, __file__)
