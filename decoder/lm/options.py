@@ -114,8 +114,8 @@ class InterpolationOptions(Options):
     Raises
     ------
     OptionFault
-        For fewer than two models, another number of weights, weights whose sum is not 1, and both or neither of weights
-        and a text.
+        For fewer than two models, another number of weights, weights whose sum is not 1, both or neither of weights and
+        a text, and nothing to write.
     """
 
     lm: tuple[Path, ...] = option(help="ARPA language models, plain or .gz")
@@ -125,7 +125,10 @@ class InterpolationOptions(Options):
     heldout: Path | None = option(
         None, "text with one sentence per line, not used for {lm}, under which the weights make the mixture most likely"
     )
-    output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+    output: Path | None = option(None, "ARPA file to write; .gz compresses", flag="-o --output")
+    collection: Path | None = option(
+        None, "list of models and weights to write, which argon mixes exactly during the search (-lm-collection)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,6 +136,7 @@ class InterpolationOptions(Options):
         self.require("weights", bool(self.weights) != bool(self.heldout), "must be given, or {heldout}, but not both")
         fine = not self.weights or (len(self.weights) == len(self.lm) and abs(sum(self.weights) - 1) < 1e-6)
         self.require("weights", fine, f"does not fit; expected {len(self.lm)} numbers with sum 1")
+        self.require("output", bool(self.output or self.collection), "is missing; expected it, {collection}, or both")
 
 
 @dataclass(frozen=True, kw_only=True)

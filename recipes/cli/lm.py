@@ -11,7 +11,7 @@ the second ends with
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
 Interpolate models of two texts, with the weights that suit a third one best, and leave out n-grams that matter little:
-  argonaut lm interpolate --lm talks.arpa --lm books.arpa --heldout dev.txt -o mixture.arpa
+  argonaut lm mix --lm talks.arpa --lm books.arpa --heldout dev.txt -o mixture.arpa
   argonaut lm prune --lm mixture.arpa --threshold 1e-8 -o lm.arpa
 
 Interpolate a network that was trained as a language model with the n-gram, with equal weights:
@@ -28,7 +28,7 @@ import math
 
 from decoder import lm
 from decoder.lattices import jobs
-from readers.common.faults import listed
+from readers.common.faults import counted, listed
 from readers.errors import ConfigError
 from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
@@ -49,12 +49,18 @@ def run_estimate(options: lm.EstimationOptions, console: Console) -> int:
     return 0
 
 
-def run_interpolate(options: lm.InterpolationOptions, console: Console) -> int:
+def run_mix(options: lm.InterpolationOptions, console: Console) -> int:
     result = lm.interpolate_models(options)
-    model = result.model
-    for path, weight in zip(options.lm, result.weights):
-        print(f"{path}: weight {weight:.3f}")
-    print(f"{options.output}: {model}")
+    perplexities = [f", perplexity {value:.2f}" for value in result.perplexities] or [""] * len(options.lm)
+    for path, weight, shown in zip(options.lm, result.weights, perplexities):
+        print(f"{path}: weight {weight:.3f}{shown}")
+    for path, count in zip(options.lm, result.num_impossible):
+        if count:
+            print(f"{path}: {counted(count, 'word')} of probability 0, left out of the perplexities")
+    if result.perplexities:
+        print(f"{options.heldout}: perplexity {result.perplexity:.2f} with these weights")
+    if result.model:
+        print(f"{options.output}: {result.model}")
     return 0
 
 
@@ -107,7 +113,8 @@ COMMAND = Command(
     "lm",
     actions=(
         Command("estimate", lm.EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
-        Command("interpolate", lm.InterpolationOptions, run_interpolate, help="interpolate n-gram models"),
+        Command("mix", lm.InterpolationOptions, run_mix, help="interpolate n-gram models"),
+        Command("interpolate", lm.InterpolationOptions, run_mix, help="the former name of mix"),
         Command("prune", lm.PruningOptions, run_prune, help="leave out n-grams that matter little"),
         Command("perplexity", lm.PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
         Command("nbest", jobs.NbestOptions, run_nbest, help="extract n-best lists from lattices"),
