@@ -86,6 +86,8 @@ from decoder.lattices.jobs import rescore_lattices as rescore_lattices
 from decoder.lattices.jobs import rescore_nbest as rescore_nbest
 from decoder.lattices.jobs import write_kaldi as write_kaldi
 from decoder.lattices.jobs import write_openfst as write_openfst
+from decoder.lm import CountedTexts as CountedTexts
+from decoder.lm import CountingOptions as CountingOptions
 from decoder.lm import EstimationOptions as EstimationOptions
 from decoder.lm import InterpolationOptions as InterpolationOptions
 from decoder.lm import LanguageModel as LanguageModel
@@ -94,6 +96,9 @@ from decoder.lm import PerplexityOptions as PerplexityOptions
 from decoder.lm import PruningOptions as PruningOptions
 from decoder.lm import TextOptions as TextOptions
 from decoder.lm import VocabularyDictionary as VocabularyDictionary
+from decoder.lm import VocabularyOptions as VocabularyOptions
+from decoder.lm import choose_vocabulary as choose_vocabulary
+from decoder.lm import count_ngrams as count_ngrams
 from decoder.lm import estimate_from_texts as estimate_from_texts
 from decoder.lm import interpolate_models as interpolate_models
 from decoder.lm import perplexity_of_texts as perplexity_of_texts

@@ -1,4 +1,9 @@
 from decoder.lm.collection import open_collection as open_collection
+from decoder.lm.counting.job import Counts as Counts
+from decoder.lm.counting.job import OrderCounts as OrderCounts
+from decoder.lm.counting.job import Vocabulary as Vocabulary
+from decoder.lm.counting.job import choose_vocabulary as choose_vocabulary
+from decoder.lm.counting.job import count_ngrams as count_ngrams
 from decoder.lm.estimation import estimate as estimate
 from decoder.lm.estimation import uniform as uniform
 from decoder.lm.estimation_job import estimate_from_texts as estimate_from_texts
@@ -16,6 +21,8 @@ from decoder.lm.mixing.mixture import estimate_with_classes as estimate_with_cla
 from decoder.lm.mixing.mixture import interpolate as interpolate
 from decoder.lm.mixing.pruning import prune as prune
 from decoder.lm.network import perplexity_of_texts as perplexity_of_texts
+from decoder.lm.options import CountedTexts as CountedTexts
+from decoder.lm.options import CountingOptions as CountingOptions
 from decoder.lm.options import EstimationOptions as EstimationOptions
 from decoder.lm.options import InterpolationOptions as InterpolationOptions
 from decoder.lm.options import NetworkOptions as NetworkOptions
@@ -23,3 +30,4 @@ from decoder.lm.options import PerplexityOptions as PerplexityOptions
 from decoder.lm.options import PruningOptions as PruningOptions
 from decoder.lm.options import TextOptions as TextOptions
 from decoder.lm.options import VocabularyDictionary as VocabularyDictionary
+from decoder.lm.options import VocabularyOptions as VocabularyOptions

@@ -24,13 +24,30 @@ class TextOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fine = bool(self.text or self.transcription or self.mlf)
-        self.require("text", fine, "is missing; expected a text: it, {transcription} or {mlf}")
+        self.require("text", bool(self.files), "is missing; expected a text: it, {transcription} or {mlf}")
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All files."""
         return (*self.text, *self.transcription, *self.mlf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedTexts(TextOptions):
+    """Files with sentences, or with the n-grams of sentences.
+
+    Raises
+    ------
+    OptionFault
+        Without files.
+    """
+
+    counts: tuple[Path, ...] = option((), "n-grams that `argonaut lm counts` counted, up to the same order or longer")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files."""
+        return (*super().files, *self.counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +65,19 @@ def _classes(text: str) -> int | Path:
 class EstimationOptions(Options):
     """Options of the estimation of an n-gram model."""
 
-    texts: TextOptions = group(TextOptions, heading="text, from one or more files")
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
     order: int = option(3, "order of the model", least=1, heading="model")
     method: Literal["kn", "wb"] = option("kn", "interpolated modified Kneser-Ney (default) or Witten-Bell")
     dictionary: VocabularyDictionary = group(VocabularyDictionary)
     vocabulary: Path | None = option(None, "vocabulary, one word per line (default: words of the text)")
     unk: str | None = option(None, "word for all words outside the vocabulary, such as <UNK>", metavar="WORD")
+    min_counts: tuple[int, ...] = option(
+        (),
+        "leave out bigrams, trigrams and so on that occur less often; the last number is also that of longer n-grams",
+        separator=",",
+        least=1,
+        metavar="N,N",
+    )
     output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
     classes: int | Path | None = option(
         None,
@@ -64,6 +88,38 @@ class EstimationOptions(Options):
     )
     class_order: int | None = option(None, "order of the class n-gram (default: {order})", least=1)
     class_weight: float = option(0.5, "weight of the class n-gram", least=0, most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, given in (("counts", self.texts.counts), ("min_counts", self.min_counts)):
+            fine = not (given and self.classes is not None)
+            self.require(name, fine, "is given with {classes}; expected a text, and all n-grams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingOptions(Options):
+    """Options of the counts of n-grams."""
+
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
+    order: int = option(3, "the longest n-grams", least=1, heading="counts")
+    vocabulary: Path | None = option(None, "vocabulary, one word per line (default: words of the text)")
+    unk: str | None = option(None, "word for all words outside the vocabulary, such as <UNK>", metavar="WORD")
+    memory: float = option(2.0, "memory for n-grams; more of them are sorted on the disk", unit="GB", above=0)
+    output: Path = option(help="file of counts to write", flag="-o --output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions(Options):
+    """Options of the choice of a vocabulary."""
+
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
+    size: int | None = option(None, "at most so many words, the most frequent ones", least=1, heading="vocabulary")
+    coverage: float | None = option(
+        None, "the fewest words that make up this part of the texts, such as 0.99", above=0, most=1
+    )
+    min_count: int = option(1, "words that occur at least so often", least=1)
+    heldout: Path | None = option(None, "text of which the coverage is shown")
+    output: Path = option(help="file to write, one word per line", flag="-o --output")
 
 
 @dataclass(frozen=True, kw_only=True)

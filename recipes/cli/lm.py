@@ -10,6 +10,11 @@ the second ends with
 
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
+Count the n-grams of large texts once, add the counts up, and estimate a model of the words that make up 99 % of them:
+  argonaut lm counts --text one.txt -o one.counts
+  argonaut lm vocabulary --counts one.counts --counts two.counts --coverage 0.99 -o words
+  argonaut lm estimate --counts one.counts --counts two.counts --vocabulary words --unk "<unk>" -o lm.arpa
+
 Interpolate models of two texts, with the weights that suit a third one best, and leave out n-grams that matter little:
   argonaut lm mix --lm talks.arpa --lm books.arpa --heldout dev.txt -o mixture.arpa
   argonaut lm prune --lm mixture.arpa --threshold 1e-8 -o lm.arpa
@@ -46,6 +51,32 @@ def run_estimate(options: lm.EstimationOptions, console: Console) -> int:
     with console.runner() as runner, console.progress("parts", runner) as progress:
         model = lm.estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
     print(f"{options.output}: {model}")
+    return 0
+
+
+def run_counts(options: lm.CountingOptions, console: Console) -> int:
+    """Count n-grams; show how many there are, and Kneser-Ney's discounts."""
+    with console.runner() as runner, console.progress("parts", runner) as progress:
+        counts = lm.count_ngrams(options, runner=runner, progress=progress, note=console.note)
+    print("order    n-grams occurrences   once  twice 3 times 4 times     D1     D2    D3+")
+    for k, order in enumerate(counts.orders, 1):
+        seldom = "".join(f" {number:{width}}" for number, width in zip(order.counts_of_counts, (6, 6, 7, 7)))
+        discounts = "".join(f" {discount:6.3f}" for discount in order.discounts)
+        print(f"{k:5} {order.num_ngrams:10} {order.num_occurrences:11}{seldom}{discounts}")
+    if not counts.orders[0].discounts:
+        console.note(f"more than --memory {options.memory:g} GB were sorted on the disk; no discounts are shown")
+    print(f"{options.output}: {counts.num_sentences} sentences, {counts.num_words} words")
+    return 0
+
+
+def run_vocabulary(options: lm.VocabularyOptions, console: Console) -> int:
+    with console.runner() as runner, console.progress("parts", runner) as progress:
+        chosen = lm.choose_vocabulary(options, runner=runner, progress=progress, note=console.note)
+    heldout = f", {100 * chosen.heldout_coverage:.2f} % of {options.heldout}" if options.heldout else ""
+    print(
+        f"{options.output}: {len(chosen.words)} of {chosen.num_different} words, "
+        f"{100 * chosen.coverage:.2f} % of the text{heldout}"
+    )
     return 0
 
 
@@ -113,6 +144,8 @@ COMMAND = Command(
     "lm",
     actions=(
         Command("estimate", lm.EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
+        Command("counts", lm.CountingOptions, run_counts, "processes", help="count n-grams, and add counts up"),
+        Command("vocabulary", lm.VocabularyOptions, run_vocabulary, "processes", help="choose the frequent words"),
         Command("mix", lm.InterpolationOptions, run_mix, help="interpolate n-gram models"),
         Command("interpolate", lm.InterpolationOptions, run_mix, help="the former name of mix"),
         Command("prune", lm.PruningOptions, run_prune, help="leave out n-grams that matter little"),

@@ -1,5 +1,7 @@
 """Smaller n-gram models: n-grams that backing off predicts nearly as well are left out."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -87,6 +89,20 @@ def _what_is_left(listed: Numbers) -> Numbers:
     """Return 1 minus sums of probabilities, 0 where the difference is only rounding."""
     mass_left = 1.0 - listed
     return np.where(mass_left > 1e-9, mass_left, 0.0)
+
+
+def without(model: Arpa, left_out: Sequence[npt.NDArray[np.bool_]]) -> Arpa:
+    """Return a model without some n-grams; those that stay keep their probabilities.
+
+    left_out: (n,) for the n-grams of orders 2, 3, ... of the model.  A prefix of an n-gram that stays, stays.
+    """
+    whole = complete(model)
+    listed = [mask.copy() for mask in whole.listed]
+    for k, (order, mask) in enumerate(zip(model.orders[1:], left_out), 2):
+        listed[k - 1][whole.index.find(order.words[mask])] = False
+    for k in range(model.order, 2, -1):
+        listed[k - 2][whole.index.prefix[k - 1][listed[k - 1]]] = True
+    return listed_model(model, whole, listed)
 
 
 def listed_model(model: Arpa, whole: Whole, listed: list[npt.NDArray[np.bool_]]) -> Arpa:

@@ -1,6 +1,8 @@
 """`argonaut lm mix` and `prune`, from files to files."""
 
+import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from decoder.lm import LanguageModel, best_weights, estimate, interpolate, open_
 from readers.language.arpa import read_arpa, write_arpa
 from recipes.cli.main import main
 from tests.decoder.lm.test_estimation import random_text
+from tests.decoder.lm.test_pruning import distribution, listed
 
 
 @pytest.fixture
@@ -98,3 +101,39 @@ def test_options_that_do_not_fit_are_refused_in_one_line(models, monkeypatch, ca
     assert len(lines) == 1
     assert re.search(message, lines[0]), lines
     assert not (models[0].parent / "out.arpa").exists()
+
+
+def test_counts_that_add_up_give_the_model_of_the_whole_text(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = [" ".join(sentence) + "\n" for sentence in random_text(5) if sentence]
+    for name, lines in (("all", text), ("one", text[:9]), ("two", text[9:])):
+        (tmp_path / name).write_text("".join(lines))
+        assert main(["lm", "counts", "--text", name, "-o", f"{name}.counts"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split()[:3] == ["order", "n-grams", "occurrences"]
+    assert len(shown[3].split()) == 10
+    assert main(["lm", "estimate", "--text", "all", "-o", "whole.arpa"]) == 0
+    assert main(["lm", "estimate", "--counts", "one.counts", "--counts", "two.counts", "-o", "sum.arpa"]) == 0
+    assert (tmp_path / "sum.arpa").read_bytes() == (tmp_path / "whole.arpa").read_bytes()
+    assert main(["lm", "vocabulary", "--counts", "all.counts", "--size", "2", "-o", "words"]) == 0
+    assert (tmp_path / "words").read_text() == "a\nb\n"
+    assert capsys.readouterr().out.splitlines()[-1].startswith("words: 2 of 5 words, ")
+    assert main(["lm", "counts", "--text", "all", "--memory", "1e-9", "-o", "all.counts"]) == 0
+    assert "no discounts are shown" in capsys.readouterr().err
+
+
+def test_rare_ngrams_are_left_out_and_every_history_sums_to_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sentences = [sentence for sentence in random_text(5, 100) if sentence]
+    (tmp_path / "text").write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
+    assert main(["lm", "estimate", "--text", "text", "--min-counts", "1,3", "--order", "4", "-o", "lm.arpa"]) == 0
+    model, whole = read_arpa(tmp_path / "lm.arpa"), estimate(sentences, 4)
+    marked = [("<s>", *sentence, "</s>") for sentence in sentences]
+    for k in (2, 3, 4):
+        times = Counter(words[i : i + k] for words in marked for i in range(len(words) - k + 1))
+        expected = {words for words, count in times.items() if count >= (1 if k == 2 else 3)}
+        assert listed(model)[k - 1] == expected
+    assert len(listed(whole)[3]) > len(listed(model)[3]) > 0
+    for history in itertools.product("abe", repeat=3):
+        assert distribution(model, history).sum() == pytest.approx(1, abs=1e-5)
+    assert main(["lm", "estimate", "--text", "text", "--min-counts", "2", "--classes", "2", "-o", "other.arpa"]) == 2
