@@ -89,6 +89,7 @@ from decoder.lattices.jobs import write_openfst as write_openfst
 from decoder.lm import CountedTexts as CountedTexts
 from decoder.lm import CountingOptions as CountingOptions
 from decoder.lm import EstimationOptions as EstimationOptions
+from decoder.lm import ExaminationOptions as ExaminationOptions
 from decoder.lm import InterpolationOptions as InterpolationOptions
 from decoder.lm import LanguageModel as LanguageModel
 from decoder.lm import NetworkOptions as NetworkOptions
@@ -100,6 +101,7 @@ from decoder.lm import VocabularyOptions as VocabularyOptions
 from decoder.lm import choose_vocabulary as choose_vocabulary
 from decoder.lm import count_ngrams as count_ngrams
 from decoder.lm import estimate_from_texts as estimate_from_texts
+from decoder.lm import examine_model as examine_model
 from decoder.lm import interpolate_models as interpolate_models
 from decoder.lm import perplexity_of_texts as perplexity_of_texts
 from decoder.lm import prune_model as prune_model

@@ -9,6 +9,9 @@ from decoder.lm.estimation import uniform as uniform
 from decoder.lm.estimation_job import estimate_from_texts as estimate_from_texts
 from decoder.lm.evaluation import Perplexity as Perplexity
 from decoder.lm.evaluation import perplexity as perplexity
+from decoder.lm.examination import Coverage as Coverage
+from decoder.lm.examination import Examination as Examination
+from decoder.lm.examination import examine_model as examine_model
 from decoder.lm.language_model import LanguageModel as LanguageModel
 from decoder.lm.language_model import LMArrays as LMArrays
 from decoder.lm.mapped_model import load_language_model as load_language_model
@@ -24,6 +27,7 @@ from decoder.lm.network import perplexity_of_texts as perplexity_of_texts
 from decoder.lm.options import CountedTexts as CountedTexts
 from decoder.lm.options import CountingOptions as CountingOptions
 from decoder.lm.options import EstimationOptions as EstimationOptions
+from decoder.lm.options import ExaminationOptions as ExaminationOptions
 from decoder.lm.options import InterpolationOptions as InterpolationOptions
 from decoder.lm.options import NetworkOptions as NetworkOptions
 from decoder.lm.options import PerplexityOptions as PerplexityOptions

@@ -204,3 +204,11 @@ class PruningOptions(Options):
         1e-8, "leave out n-grams whose removal changes the perplexity relatively by less than that", least=0
     )
     output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExaminationOptions(Options):
+    """Options of the examination of an n-gram model."""
+
+    lm: Path = option(help="ARPA language model, plain or .gz")
+    text: tuple[Path, ...] = option((), "text with one sentence per line, of which the coverage is shown")

@@ -18,6 +18,7 @@ Count the n-grams of large texts once, add the counts up, and estimate a model o
 Interpolate models of two texts, with the weights that suit a third one best, and leave out n-grams that matter little:
   argonaut lm mix --lm talks.arpa --lm books.arpa --heldout dev.txt -o mixture.arpa
   argonaut lm prune --lm mixture.arpa --threshold 1e-8 -o lm.arpa
+  argonaut lm info --lm lm.arpa --text dev.txt
 
 Interpolate a network that was trained as a language model with the n-gram, with equal weights:
   argonaut lm perplexity --model lstm.dnn --lm lm.arpa --text heldout.txt
@@ -39,6 +40,7 @@ from recipes.cli.command import Command, Console
 from recipes.cli.console import show_losses
 
 SHOWN_WORDS = 10  # of those that are left out
+BAD_SUM = 1e-3  # difference from 1 of the probabilities after a history
 
 
 def run_estimate(options: lm.EstimationOptions, console: Console) -> int:
@@ -102,6 +104,33 @@ def run_prune(options: lm.PruningOptions, console: Console) -> int:
     return 0
 
 
+def run_info(options: lm.ExaminationOptions, console: Console) -> int:
+    """Show what is in a model, and how it covers a text."""
+    result = lm.examine_model(options)
+    print(f"{options.lm}: {result.model}")
+    if result.unknown_probability is None:
+        print("closed vocabulary: no <UNK> or <unk>")
+    else:
+        print(f"open vocabulary: the unknown word has probability {result.unknown_probability:.3g}")
+    for k, count in enumerate(result.num_gaps, 1):
+        if count:
+            print(f"{counted(count, f'{k}-gram')}, which longer n-grams begin or end with, not listed")
+    for length, sums in enumerate(result.sums):
+        histories = f"{counted(sums.num_histories, 'history').replace('historys', 'histories')}"
+        worst = f", worst after '{' '.join(sums.worst)}'" if max(1 - sums.smallest, sums.largest - 1) > BAD_SUM else ""
+        print(f"{histories} of {counted(length, 'word')}: sums {sums.smallest:.6f} to {sums.largest:.6f}{worst}")
+    if text := result.coverage:
+        share = 100 * len(text.unknown) / max(text.num_words, 1)
+        print(f"{counted(text.num_sentences, 'sentence')}, {counted(text.num_words, 'word')}, {share:.2f} % unknown")
+        if text.unknown:
+            different = list(dict.fromkeys(text.unknown))
+            print(f"unknown: {listed(different, len(different) if console.verbose else SHOWN_WORDS)}")
+        total = max(sum(text.predicted_by), 1)
+        parts = [f"{100 * count / total:.1f} % by {k}-grams" for k, count in enumerate(text.predicted_by, 1)]
+        print(f"predicted: {', '.join(parts[::-1])}")
+    return 0
+
+
 def run_perplexity(options: lm.PerplexityOptions, console: Console) -> int:
     """Print the perplexity; exit status 1 if some words were left out, 2 if all were."""
     with console.progress("sentences") as progress:
@@ -149,6 +178,7 @@ COMMAND = Command(
         Command("mix", lm.InterpolationOptions, run_mix, help="interpolate n-gram models"),
         Command("interpolate", lm.InterpolationOptions, run_mix, help="the former name of mix"),
         Command("prune", lm.PruningOptions, run_prune, help="leave out n-grams that matter little"),
+        Command("info", lm.ExaminationOptions, run_info, help="show what is in a model, and how it covers a text"),
         Command("perplexity", lm.PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
         Command("nbest", jobs.NbestOptions, run_nbest, help="extract n-best lists from lattices"),
         Command(

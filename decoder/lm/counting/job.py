@@ -8,6 +8,7 @@ import numpy as np
 from decoder.lm.counting.counts_file import read_counts, write_counts
 from decoder.lm.counting.runs import SortedRuns
 from decoder.lm.counting.tables import MARKS, NgramCounter, NgramTable, PartCounts, complete, count_part
+from decoder.lm.estimation import adjusted_counts, discounts
 from decoder.lm.options import CountedTexts, CountingOptions, TextOptions, VocabularyOptions
 from decoder.lm.texts import LineFacts, TextCheck, read_transcripts, without_marks
 from readers.common.files import require_writable, write_lines
@@ -93,8 +94,6 @@ def count_ngrams(
 
 
 def _figures(tables: list[NgramTable], on_disk: bool) -> tuple[OrderCounts, ...]:
-    from decoder.lm.estimation import adjusted_counts, discounts
-
     sums = [OrderCounts(len(table.word), int(table.count.sum())) for table in tables]
     if on_disk:
         return tuple(sums)

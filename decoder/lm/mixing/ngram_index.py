@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decoder.lm.language_model import IMPOSSIBLE_LOG10
+from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_START
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
 
@@ -51,11 +51,18 @@ class NgramIndex:
 
     def find(self, words: Rows) -> Indices:
         """Return the rows (n,) of n-grams (n, k).  Raises GraphError if one is not listed."""
-        keys, listed = self.keys(words), self._keys[words.shape[1] - 1]
-        rows = np.minimum(np.searchsorted(listed, keys), len(listed) - 1)
-        if (listed[rows] != keys).any():
+        rows = self.locate(self.keys(words), words.shape[1])
+        if (rows < 0).any():
             raise GraphError(f"language model: a {words.shape[1]}-gram whose prefix or suffix is not listed")
         return rows
+
+    def locate(self, keys: Indices, order: int) -> Indices:
+        """Return the rows (n,) of the n-grams of an order with some keys, -1 of one that is not listed."""
+        listed = self._keys[order - 1]
+        if not len(listed):
+            return np.full(len(keys), -1, np.int64)
+        rows = np.minimum(np.searchsorted(listed, keys), len(listed) - 1)
+        return np.where(listed[rows] == keys, rows, -1)
 
     def suffix(self, order: int) -> Indices:
         """Return the rows of the suffixes, in the order below, of all n-grams of an order of at least 2."""
@@ -80,7 +87,7 @@ class Whole(NamedTuple):
 def complete(model: Arpa) -> Whole:
     """Find the prefixes and suffixes that a model does not list, with the probabilities that backing off gives them.
 
-    The distribution of the model stays as it is.
+    The distribution of the model stays as it is; `<s>`, to which some toolkits give a probability, is never predicted.
     """
     whole = Whole(NgramIndex(len(model.vocabulary), [order.words for order in model.orders]), [], [], [])
     index = whole.index
@@ -94,6 +101,8 @@ def complete(model: Arpa) -> Whole:
         if k > 1:
             probability = whole.backoff[-1][index.prefix[k - 1]] * whole.probability[-1][index.suffix(k)]
         probability[rows] = np.where(order.logprob > IMPOSSIBLE_LOG10, 10.0**order.logprob, 0.0)
+        if SENTENCE_START in model.vocabulary:
+            probability[index.rows[k - 1][:, -1] == model.vocabulary.index(SENTENCE_START)] = 0.0
         whole.listed.append(listed)
         whole.backoff.append(backoff)
         whole.probability.append(probability)
