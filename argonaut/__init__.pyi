@@ -93,6 +93,7 @@ from decoder.lm import ExaminationOptions as ExaminationOptions
 from decoder.lm import InterpolationOptions as InterpolationOptions
 from decoder.lm import LanguageModel as LanguageModel
 from decoder.lm import NetworkOptions as NetworkOptions
+from decoder.lm import NormalisationOptions as NormalisationOptions
 from decoder.lm import PerplexityOptions as PerplexityOptions
 from decoder.lm import PruningOptions as PruningOptions
 from decoder.lm import TextOptions as TextOptions
@@ -103,6 +104,7 @@ from decoder.lm import count_ngrams as count_ngrams
 from decoder.lm import estimate_from_texts as estimate_from_texts
 from decoder.lm import examine_model as examine_model
 from decoder.lm import interpolate_models as interpolate_models
+from decoder.lm import normalise_texts as normalise_texts
 from decoder.lm import perplexity_of_texts as perplexity_of_texts
 from decoder.lm import prune_model as prune_model
 from decoder.recognizer import Bundle as Bundle

@@ -30,8 +30,11 @@ from decoder.lm.options import EstimationOptions as EstimationOptions
 from decoder.lm.options import ExaminationOptions as ExaminationOptions
 from decoder.lm.options import InterpolationOptions as InterpolationOptions
 from decoder.lm.options import NetworkOptions as NetworkOptions
+from decoder.lm.options import NormalisationOptions as NormalisationOptions
 from decoder.lm.options import PerplexityOptions as PerplexityOptions
 from decoder.lm.options import PruningOptions as PruningOptions
 from decoder.lm.options import TextOptions as TextOptions
 from decoder.lm.options import VocabularyDictionary as VocabularyDictionary
 from decoder.lm.options import VocabularyOptions as VocabularyOptions
+from decoder.lm.texts.normalisation import Normalised as Normalised
+from decoder.lm.texts.normalisation import normalise_texts as normalise_texts

@@ -8,7 +8,7 @@ from decoder.lm.estimation import estimate_from_counts
 from decoder.lm.mixing.mixture import estimate_with_classes
 from decoder.lm.mixing.pruning import without
 from decoder.lm.options import EstimationOptions
-from decoder.lm.texts import MARKS, read_sentences
+from decoder.lm.texts.reading import MARKS, read_sentences
 from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.jobs.runner import Runner, thread_runner

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, UNKNOWN_WORDS
 from decoder.lm.mixing.ngram_index import Whole, complete
 from decoder.lm.options import ExaminationOptions
-from decoder.lm.texts import without_marks
+from decoder.lm.texts.reading import without_marks
 from readers.language.arpa import Arpa, read_arpa
 from readers.language.sentences import TextPart, read_part
 

@@ -212,3 +212,14 @@ class ExaminationOptions(Options):
 
     lm: Path = option(help="ARPA language model, plain or .gz")
     text: tuple[Path, ...] = option((), "text with one sentence per line, of which the coverage is shown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalisationOptions(Options):
+    """Options of the normalisation of texts."""
+
+    text: tuple[Path, ...] = option(help="text with one sentence per line, with numbers and punctuation")
+    language: Literal["english"] = option("english", "language of the text")
+    table: Path | None = option(None, "rules of another language, in the form of decoder/lm/texts/english.table")
+    case: Literal["keep", "upper", "lower"] = option("keep", "case of the words")
+    output: Path = option(help="text of words to write, one sentence per line", flag="-o --output")

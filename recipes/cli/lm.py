@@ -10,6 +10,10 @@ the second ends with
 
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
+Write the words of numbers, dates and abbreviations, as they are read aloud, and remove punctuation:
+  argonaut lm normalise --text raw.txt --case lower -o one.txt
+makes "Mr. Hill paid $3.50 in May, 1921." into "mister hill paid three dollars fifty in may nineteen twenty one".
+
 Count the n-grams of large texts once, add the counts up, and estimate a model of the words that make up 99 % of them:
   argonaut lm counts --text one.txt -o one.counts
   argonaut lm vocabulary --counts one.counts --counts two.counts --coverage 0.99 -o words
@@ -53,6 +57,17 @@ def run_estimate(options: lm.EstimationOptions, console: Console) -> int:
     with console.runner() as runner, console.progress("parts", runner) as progress:
         model = lm.estimate_from_texts(options, runner=runner, progress=progress, note=console.note)
     print(f"{options.output}: {model}")
+    return 0
+
+
+def run_normalise(options: lm.NormalisationOptions, console: Console) -> int:
+    """Write a text as words; show those that still have digits."""
+    with console.runner() as runner, console.progress("parts", runner) as progress:
+        result = lm.normalise_texts(options, runner=runner, progress=progress)
+    if result.unread:
+        words = [word for word, _ in result.unread.most_common()]
+        print(f"words with digits: {listed(words, len(words) if console.verbose else SHOWN_WORDS)}")
+    print(f"{options.output}: {counted(result.num_sentences, 'sentence')}, {counted(result.num_words, 'word')}")
     return 0
 
 
@@ -173,6 +188,7 @@ COMMAND = Command(
     "lm",
     actions=(
         Command("estimate", lm.EstimationOptions, run_estimate, "processes", help="estimate an n-gram model"),
+        Command("normalise", lm.NormalisationOptions, run_normalise, "processes", help="write a text as words"),
         Command("counts", lm.CountingOptions, run_counts, "processes", help="count n-grams, and add counts up"),
         Command("vocabulary", lm.VocabularyOptions, run_vocabulary, "processes", help="choose the frequent words"),
         Command("mix", lm.InterpolationOptions, run_mix, help="interpolate n-gram models"),

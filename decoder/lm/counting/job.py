@@ -10,7 +10,7 @@ from decoder.lm.counting.runs import SortedRuns
 from decoder.lm.counting.tables import MARKS, NgramCounter, NgramTable, PartCounts, complete, count_part
 from decoder.lm.estimation import adjusted_counts, discounts
 from decoder.lm.options import CountedTexts, CountingOptions, TextOptions, VocabularyOptions
-from decoder.lm.texts import LineFacts, TextCheck, read_transcripts, without_marks
+from decoder.lm.texts.reading import LineFacts, TextCheck, read_transcripts, without_marks
 from readers.common.files import require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, silent

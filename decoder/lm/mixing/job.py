@@ -7,7 +7,7 @@ import numpy as np
 from decoder.lm.mixing.mixture import interpolate, text_probabilities, weights_for
 from decoder.lm.mixing.pruning import prune
 from decoder.lm.options import InterpolationOptions, PruningOptions
-from decoder.lm.texts import without_marks
+from decoder.lm.texts.reading import without_marks
 from readers.common.arrays import Float64Array
 from readers.common.files import require_writable, write_lines
 from readers.language.arpa import Arpa, read_arpa, write_arpa
