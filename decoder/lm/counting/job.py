@@ -83,7 +83,6 @@ def count_ngrams(
     words = None
     if options.vocabulary:
         words = [word for word in dict.fromkeys(read_word_list(options.vocabulary)) if word not in MARKS]
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     with SortedRuns(options.output.parent) as runs:
         counter = NgramCounter(options.order, words, options.unk, runs, int(options.memory * 1e9 / NGRAM_BYTES))
         count_texts(options.texts, counter, options.order, runner or thread_runner(1), progress, note)

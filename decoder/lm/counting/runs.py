@@ -19,30 +19,35 @@ Rows = npt.NDArray[np.int64]
 
 
 class SortedRuns:
-    """Tables of n-grams in a temporary directory.
+    """Tables of n-grams in a temporary directory, which is made for the first of them.
 
     Parameters
     ----------
-    directory : Path
+    parent : Path
         Where to make the temporary directory, on a disk with space for the counts.
     """
 
-    def __init__(self, directory: Path):
-        self._holder = tempfile.TemporaryDirectory(prefix=".counts.", dir=directory)
-        self._directory = Path(self._holder.name)
+    def __init__(self, parent: Path):
+        self._parent = parent
+        self._directory = parent
+        self._stack = contextlib.ExitStack()
         self._runs: list[list[NgramTable]] = []
 
     def __enter__(self) -> "SortedRuns":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._holder.cleanup()
+        self._stack.close()
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def add(self, tables: Sequence[NgramTable]) -> None:
         """Write the tables of a run, one for each order."""
+        if not self._runs:
+            self._parent.mkdir(parents=True, exist_ok=True)
+            holder = tempfile.TemporaryDirectory(prefix=".counts.", dir=self._parent)
+            self._directory = Path(self._stack.enter_context(holder))
         self._runs.append(self._stored(len(self._runs), tables))
 
     def _stored(self, run: int, tables: Sequence[NgramTable]) -> list[NgramTable]:

@@ -1,7 +1,7 @@
 """The n-grams of a back-off model as a tree of row numbers: which row has the prefix or the suffix of another one."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,8 @@ class NgramIndex:
         return self._suffix[order]
 
 
-class Whole(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Whole:
     """The n-grams of a model and all their prefixes and suffixes; for each order, by the rows of the index:
 
     probability (n,): of the last word after the words before it; backoff (n,): weight, 1 of n-grams that the model does

@@ -74,8 +74,8 @@ def _changes(
     prefix (n,): rows of the histories; probability, lower (n,): of the last word after its history and after the
     shorter one; history: P(h) of each history; listed (n,): of the n-grams that are not, D means nothing.
     """
-    mass_left = _what_is_left(np.bincount(prefix, probability * listed, len(history)))
-    lower_left = _what_is_left(np.bincount(prefix, lower * listed, len(history)))
+    mass_left = _what_is_left(np.bincount(prefix, probability * listed, len(history)).astype(np.float64, copy=False))
+    lower_left = _what_is_left(np.bincount(prefix, lower * listed, len(history)).astype(np.float64, copy=False))
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.log(mass_left[prefix]) - np.log(lower_left[prefix])
         new_weight = np.log(mass_left[prefix] + probability) - np.log(lower_left[prefix] + lower)
