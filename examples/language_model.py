@@ -10,7 +10,7 @@ with tempfile.TemporaryDirectory() as directory:
     train.write_text("turn left here\nturn right here\nstop here\nturn left at the light\nstop at the light\n")
     heldout.write_text("turn right at the light\nstop left\n")
     arpa = argonaut.estimate_from_texts(
-        argonaut.EstimationOptions(texts=argonaut.TextOptions(text=train), method="wb", output=model)
+        argonaut.EstimationOptions(texts=argonaut.CountedTexts(text=train), method="wb", output=model)
     )
     result = argonaut.perplexity_of_texts(
         argonaut.PerplexityOptions(texts=argonaut.TextOptions(text=heldout), lm=model)

@@ -43,7 +43,7 @@ def estimate(
 ) -> int:  # fmt: skip
     """Estimate a language model of a text.  dictionary: has its words; the other arguments are as in `argonaut lm`."""
     options = lm.EstimationOptions(
-        texts=lm.TextOptions(text=(text,)), dictionary=lm.VocabularyDictionary(dict=dictionary), output=output,
+        texts=lm.CountedTexts(text=(text,)), dictionary=lm.VocabularyDictionary(dict=dictionary), output=output,
         order=order, method=method, vocabulary=vocabulary, unk=unk,
     )  # fmt: skip
     return call("lm", options)

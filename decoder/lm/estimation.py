@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from decoder.lm.counting import START_ID, NgramCounter, NgramCounts, count_part
+from decoder.lm.counting.tables import START_ID, NgramCounter, NgramCounts, count_part
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, log10_of
 from readers.common.arrays import Float64Array
 from readers.errors import GraphError
@@ -117,13 +117,19 @@ def _words_only(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
 def _kneser_ney(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:
     """(share (n,), g (histories,)): (a - D) / a(h) of each k-gram, and the weight of the lower order per history."""
     table = counts[k - 1]
+    adjusted = adjusted_counts(counts, k)
+    discount = np.concatenate([[0.0], discounts(adjusted)])[np.minimum(adjusted, 3)]
+    return _shares(table.prefix, adjusted - discount, discount, _num_histories(counts, k))
+
+
+def adjusted_counts(counts: list[NgramCounts], k: int) -> np.ndarray:
+    """Kneser-Ney's counts (n,) of the k-grams: occurrences at the highest order and after <s>, else words before."""
+    table = counts[k - 1]
     adjusted = table.count.copy()
     if k < len(counts):
         inner = table.words[:, 0] != START_ID
         adjusted[inner] = table.preceded[inner]
-    adjusted = np.where(table.words[:, -1] == START_ID, 0, adjusted)  # <s> is never predicted
-    discount = np.concatenate([[0.0], discounts(adjusted)])[np.minimum(adjusted, 3)]
-    return _shares(table.prefix, adjusted - discount, discount, _num_histories(counts, k))
+    return np.where(table.words[:, -1] == START_ID, 0, adjusted)  # <s> is never predicted
 
 
 def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:

@@ -1,22 +1,22 @@
 """The job that estimates an n-gram model: from texts and a vocabulary to an ARPA file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from decoder.lm.counting import NgramCounter, PartCounts, count_part
+from decoder.lm.counting.job import count_texts
+from decoder.lm.counting.tables import NgramCounter
 from decoder.lm.estimation import estimate_from_counts
 from decoder.lm.mixing.mixture import estimate_with_classes
-from decoder.lm.options import EstimationOptions, TextOptions
-from decoder.lm.texts import MARKS, LineFacts, TextCheck, read_sentences, read_transcripts, without_marks
+from decoder.lm.mixing.pruning import without
+from decoder.lm.options import EstimationOptions
+from decoder.lm.texts.reading import MARKS, read_sentences
 from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, silent
 from readers.errors import ConfigError
 from readers.language.arpa import Arpa, write_arpa
-from readers.language.sentences import TextPart, read_part, read_word_list, text_parts
+from readers.language.sentences import read_word_list
 from readers.language.word_classes import read_word_classes
-
-PART_SENTENCES = 20_000  # of a file that is not a plain text
 
 
 def estimate_from_texts(
@@ -45,7 +45,7 @@ def estimate_from_texts(
 
     Examples
     --------
-    ``estimate_from_texts(EstimationOptions(texts=TextOptions(text="train.txt"), output="lm.arpa"))``
+    ``estimate_from_texts(EstimationOptions(texts=CountedTexts(text="train.txt"), output="lm.arpa"))``
     """
     require_writable(options.output, [*options.texts.files, options.vocabulary, options.dictionary.dict])
     vocabulary = _vocabulary(options, note)
@@ -68,37 +68,15 @@ def _estimate_from_parts(
     options: EstimationOptions, vocabulary: list[str] | None, runner: Runner, progress: Progress, note: Log
 ) -> Arpa:
     """Return the model of texts of which only the n-grams are in memory."""
-    parts = list(_parts_of(options.texts))
     counter = NgramCounter(options.order, vocabulary, options.unk)
-    checks = {number: TextCheck(options.texts.text[number]) for number, _ in parts if number is not None}
-    counted = runner.results(count_sentences, [part for _, part in parts], options.order)
-    for done, ((number, _), (counts, facts)) in enumerate(zip(parts, counted), 1):
-        counter.add(counts)
-        if number is not None and facts is not None:
-            checks[number].add(facts)
-            if done == len(parts) or parts[done][0] != number:
-                checks[number].close(note)
-        progress(done, len(parts), stage="count")
+    count_texts(options.texts, counter, options.order, runner, progress, note)
     _require_all_words(options, (), counter.missing)
-    return estimate_from_counts(*counter.result(), options.method)
-
-
-def _parts_of(options: TextOptions) -> Iterator[tuple[int | None, TextPart | list[list[str]]]]:
-    """Yield (index of a text, part of it), and (None, sentences) of the other files."""
-    for number, path in enumerate(options.text):
-        for part in text_parts(path):
-            yield number, part
-    sentences = read_transcripts(options)
-    for begin in range(0, len(sentences), PART_SENTENCES):
-        yield None, sentences[begin : begin + PART_SENTENCES]
-
-
-def count_sentences(part: TextPart | list[list[str]], order: int) -> tuple[PartCounts, LineFacts | None]:
-    """Return the n-grams of a part of a text, or of sentences, and the facts about the lines of a text."""
-    if not isinstance(part, TextPart):
-        return count_part(part, order), None
-    lines = read_part(part)
-    return count_part(without_marks(lines), order), LineFacts.of(lines)
+    words, counts = counter.result()
+    model = estimate_from_counts(words, counts, options.method)
+    if not options.min_counts:
+        return model
+    least = [*options.min_counts, *options.min_counts[-1:] * options.order]
+    return without(model, [table.count < fewest for table, fewest in zip(counts[1:], least)])
 
 
 def _require_all_words(options: EstimationOptions, vocabulary: Iterable[str], words: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from acoustic.scoring.word_scorer import WordScorer
 from decoder.lm.evaluation import Perplexity, mix_logs, perplexity, sentence_logs
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.options import NetworkOptions, PerplexityOptions
-from decoder.lm.texts import read_sentences
+from decoder.lm.texts.reading import read_sentences
 from readers.common.report import Log, Progress, silent
 from readers.language.arpa import read_arpa
 from readers.language.vocabulary import read_vocabulary

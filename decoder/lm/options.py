@@ -39,6 +39,24 @@ class TextOptions(TextFiles):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CountedTexts(TextOptions):
+    """Files with sentences, or with the n-grams of sentences.
+
+    Raises
+    ------
+    OptionFault
+        Without files.
+    """
+
+    counts: tuple[Path, ...] = option((), "n-grams that `argonaut lm counts` counted, up to the same order or longer")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files."""
+        return (*super().files, *self.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
 class VocabularyDictionary(WordList):
     """A dictionary with the vocabulary of a language model."""
 
@@ -53,12 +71,19 @@ def _classes(text: str) -> int | Path:
 class EstimationOptions(Options):
     """Options of the estimation of an n-gram model."""
 
-    texts: TextOptions = group(TextOptions, heading="text, from one or more files")
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
     order: int = option(3, "order of the model", least=1, heading="model")
     method: Literal["kn", "wb"] = option("kn", "interpolated modified Kneser-Ney (default) or Witten-Bell")
     dictionary: VocabularyDictionary = group(VocabularyDictionary)
     vocabulary: Path | None = option(None, "vocabulary, one word per line (default: words of the text)")
     unk: str | None = option(None, "word for all words outside the vocabulary, such as <UNK>", metavar="WORD")
+    min_counts: tuple[int, ...] = option(
+        (),
+        "leave out bigrams, trigrams and so on that occur less often; the last number is also that of longer n-grams",
+        separator=",",
+        least=1,
+        metavar="N,N",
+    )
     output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
     classes: int | Path | None = option(
         None,
@@ -69,6 +94,38 @@ class EstimationOptions(Options):
     )
     class_order: int | None = option(None, "order of the class n-gram (default: {order})", least=1)
     class_weight: float = option(0.5, "weight of the class n-gram", least=0, most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, given in (("counts", self.texts.counts), ("min_counts", self.min_counts)):
+            fine = not (given and self.classes is not None)
+            self.require(name, fine, "is given with {classes}; expected a text, and all n-grams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingOptions(Options):
+    """Options of the counts of n-grams."""
+
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
+    order: int = option(3, "the longest n-grams", least=1, heading="counts")
+    vocabulary: Path | None = option(None, "vocabulary, one word per line (default: words of the text)")
+    unk: str | None = option(None, "word for all words outside the vocabulary, such as <UNK>", metavar="WORD")
+    memory: float = option(2.0, "memory for n-grams; more of them are sorted on the disk", unit="GB", above=0)
+    output: Path = option(help="file of counts to write", flag="-o --output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions(Options):
+    """Options of the choice of a vocabulary."""
+
+    texts: CountedTexts = group(CountedTexts, heading="text, from one or more files")
+    size: int | None = option(None, "at most so many words, the most frequent ones", least=1, heading="vocabulary")
+    coverage: float | None = option(
+        None, "the fewest words that make up this part of the texts, such as 0.99", above=0, most=1
+    )
+    min_count: int = option(1, "words that occur at least so often", least=1)
+    heldout: Path | None = option(None, "text of which the coverage is shown")
+    output: Path = option(help="file to write, one word per line", flag="-o --output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +194,8 @@ class InterpolationOptions(Options):
     Raises
     ------
     OptionFault
-        For fewer than two models, another number of weights, weights whose sum is not 1, and both or neither of weights
-        and a text.
+        For fewer than two models, another number of weights, weights whose sum is not 1, both or neither of weights and
+        a text, and nothing to write.
     """
 
     lm: tuple[Path, ...] = option(help="ARPA language models, plain or .gz")
@@ -148,7 +205,10 @@ class InterpolationOptions(Options):
     heldout: Path | None = option(
         None, "text with one sentence per line, not used for {lm}, under which the weights make the mixture most likely"
     )
-    output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+    output: Path | None = option(None, "ARPA file to write; .gz compresses", flag="-o --output")
+    collection: Path | None = option(
+        None, "list of models and weights to write, which argon mixes exactly during the search (-lm-collection)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,6 +216,7 @@ class InterpolationOptions(Options):
         self.require("weights", bool(self.weights) != bool(self.heldout), "must be given, or {heldout}, but not both")
         fine = not self.weights or (len(self.weights) == len(self.lm) and abs(sum(self.weights) - 1) < 1e-6)
         self.require("weights", fine, f"does not fit; expected {len(self.lm)} numbers with sum 1")
+        self.require("output", bool(self.output or self.collection), "is missing; expected it, {collection}, or both")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,3 +228,22 @@ class PruningOptions(Options):
         1e-8, "leave out n-grams whose removal changes the perplexity relatively by less than that", least=0
     )
     output: Path = option(help="ARPA file to write; .gz compresses", flag="-o --output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExaminationOptions(Options):
+    """Options of the examination of an n-gram model."""
+
+    lm: Path = option(help="ARPA language model, plain or .gz")
+    text: tuple[Path, ...] = option((), "text with one sentence per line, of which the coverage is shown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalisationOptions(Options):
+    """Options of the normalisation of texts."""
+
+    text: tuple[Path, ...] = option(help="text with one sentence per line, with numbers and punctuation")
+    language: Literal["english"] = option("english", "language of the text")
+    table: Path | None = option(None, "rules of another language, in the form of decoder/lm/texts/english.table")
+    case: Literal["keep", "upper", "lower"] = option("keep", "case of the words")
+    output: Path = option(help="text of words to write, one sentence per line", flag="-o --output")

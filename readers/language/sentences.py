@@ -68,10 +68,11 @@ def read_part(part: TextPart) -> list[list[str]]:
         As `read_lines`.
     OSError
     """
-    return [words for words in map(str.split, _lines(part)) if words]
+    return [words for words in map(str.split, part_lines(part)) if words]
 
 
-def _lines(part: TextPart) -> list[str]:
+def part_lines(part: TextPart) -> list[str]:
+    """Return the lines of a part as they are.  Raises what `read_part` does."""
     if part.end is None:
         return read_lines(part.path)
     with open(part.path, "rb") as file:  # noqa: PTH123

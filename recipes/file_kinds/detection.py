@@ -28,6 +28,7 @@ FIRST_BYTES = {
     "TextGrid of Praat": codecs.BOM_UTF16_LE + b"|" + codecs.BOM_UTF16_BE,  # Praat writes UTF-16
     "compiled decoding graph": rb"ARGONDG\n",
     "pronunciation model": rb"ARGONG2P",
+    "file of n-gram counts": rb"ARGONGC\n",
     "mapped language model": rb"ARGONLM\n",
     "search tables of a bundle": rb"ARGONST\n",
     "record cache of a reader": rb"ARGORECS",
@@ -84,6 +85,7 @@ SUMMARIES = {
     "confusions of a score": "decoder.scoring.report:summary",
     "consensus networks": "readers.results.nbest:consensus_summary",
     "decision trees or script of HHEd": "recipes.file_kinds.tables:trees_or_script",
+    "file of n-gram counts": "decoder.lm.counting.counts_file:summary",
     "history of a training": "acoustic.training.reporting.log:history_summary",
     "history of outer iterations": "acoustic.training.reporting.log:iterations_summary",
     "i-vector model": "features.ivectors.model:summary",

@@ -97,7 +97,9 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
 
     models: over the same vocabulary; weights: positive, with sum 1; skeleton: gives the vocabulary and the n-grams to
     list; full_history: histories of the skeleton of at most that many words list every word, so that the mixture is
-    exact there, as long as an order needs at most MAX_NGRAMS n-grams for it.
+    exact there, as long as an order needs at most MAX_NGRAMS n-grams for it.  Elsewhere a word that is not listed after
+    a history has the back-off weight times the mixture's probability after the shorter history, which differs from the
+    sum where the models' back-off weights differ.
     Raises GraphError for other weights or vocabularies.
     """
     if len(models) != len(weights) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-6:
@@ -191,6 +193,22 @@ def _over(model: Arpa, vocabulary: Sequence[str]) -> Arpa:
     return Arpa(list(vocabulary), orders)
 
 
+def text_probabilities(models: Sequence[Arpa], sentences: Sequence[Sequence[str]]) -> Float64Array:
+    """Return the probability (models, predictions) that each model gives the words and sentence ends of a text.
+
+    A word that a model lacks has the probability that `interpolate` gives it.  Words that no model can predict are left
+    out.
+    """
+    models = _with_one_unknown(models)
+    vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
+    costs = []
+    for model in models:
+        automaton = LanguageModel.from_arpa(_over(model, vocabulary))
+        costs.append(np.concatenate([*automaton.sentence_costs(sentences), np.zeros(0)]))
+    probability = np.exp(-np.array(costs))
+    return probability[:, np.nansum(probability, axis=0) > 0]
+
+
 def best_weights(models: Sequence[Arpa], sentences: Sequence[Sequence[str]]) -> tuple[float, ...]:
     """Return the weights of a mixture under which a text is most likely, by expectation maximisation.
 
@@ -210,15 +228,14 @@ def best_weights(models: Sequence[Arpa], sentences: Sequence[Sequence[str]]) -> 
     GraphError
         If no word of the text is in a model.
     """
-    models = _with_one_unknown(models)
-    vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
-    automata = [LanguageModel.from_arpa(_over(model, vocabulary)) for model in models]
-    costs = np.array([np.concatenate(model.sentence_costs(sentences)) for model in automata])
-    probability = np.exp(-costs[:, ~np.isnan(costs).any(axis=0)])
-    probability = probability[:, probability.sum(axis=0) > 0]
+    return weights_for(text_probabilities(models, sentences))
+
+
+def weights_for(probability: Float64Array) -> tuple[float, ...]:
+    """Return the weights of `best_weights`, given the result of `text_probabilities`."""
     if not probability.size:
         raise GraphError("mixture: no word of the text is in a model; expected a text with words of the models")
-    weights = np.full(len(models), 1 / len(models))
+    weights = np.full(len(probability), 1 / len(probability))
     for _ in range(MOST_STEPS):
         posterior = weights[:, np.newaxis] * probability
         posterior /= posterior.sum(axis=0)

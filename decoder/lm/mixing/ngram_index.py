@@ -1,11 +1,14 @@
 """The n-grams of a back-off model as a tree of row numbers: which row has the prefix or the suffix of another one."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_START
 from readers.errors import GraphError
+from readers.language.arpa import Arpa
 
 Rows = npt.NDArray[np.int32]  # n-grams (n, k), word ids, sorted
 Indices = npt.NDArray[np.int64]
@@ -31,6 +34,7 @@ class NgramIndex:
         rows = [np.arange(size, dtype=np.int32)[:, np.newaxis], *orders[1:]]
         for k in range(len(rows) - 1, 1, -1):  # of the highest order first: its suffixes have prefixes, too
             rows[k - 1] = np.concatenate([rows[k - 1], rows[k][:, :-1], rows[k][:, 1:]])
+        self._suffix: dict[int, Indices] = {}
         self.rows: list[Rows] = []
         self.prefix: list[Indices] = []
         self._keys: list[Indices] = []
@@ -47,15 +51,63 @@ class NgramIndex:
 
     def find(self, words: Rows) -> Indices:
         """Return the rows (n,) of n-grams (n, k).  Raises GraphError if one is not listed."""
-        keys, listed = self.keys(words), self._keys[words.shape[1] - 1]
-        rows = np.minimum(np.searchsorted(listed, keys), len(listed) - 1)
-        if (listed[rows] != keys).any():
+        rows = self.locate(self.keys(words), words.shape[1])
+        if (rows < 0).any():
             raise GraphError(f"language model: a {words.shape[1]}-gram whose prefix or suffix is not listed")
         return rows
 
+    def locate(self, keys: Indices, order: int) -> Indices:
+        """Return the rows (n,) of the n-grams of an order with some keys, -1 of one that is not listed."""
+        listed = self._keys[order - 1]
+        if not len(listed):
+            return np.full(len(keys), -1, np.int64)
+        rows = np.minimum(np.searchsorted(listed, keys), len(listed) - 1)
+        return np.where(listed[rows] == keys, rows, -1)
+
     def suffix(self, order: int) -> Indices:
         """Return the rows of the suffixes, in the order below, of all n-grams of an order of at least 2."""
-        return self.find(self.rows[order - 1][:, 1:])
+        if order not in self._suffix:
+            self._suffix[order] = self.find(self.rows[order - 1][:, 1:])
+        return self._suffix[order]
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """The n-grams of a model and all their prefixes and suffixes; for each order, by the rows of the index:
+
+    probability (n,): of the last word after the words before it; backoff (n,): weight, 1 of n-grams that the model does
+    not list; listed (n,): which n-grams it lists.
+    """
+
+    index: NgramIndex
+    probability: list[npt.NDArray[np.float64]]
+    backoff: list[npt.NDArray[np.float64]]
+    listed: list[npt.NDArray[np.bool_]]
+
+
+def complete(model: Arpa) -> Whole:
+    """Find the prefixes and suffixes that a model does not list, with the probabilities that backing off gives them.
+
+    The distribution of the model stays as it is; `<s>`, to which some toolkits give a probability, is never predicted.
+    """
+    whole = Whole(NgramIndex(len(model.vocabulary), [order.words for order in model.orders]), [], [], [])
+    index = whole.index
+    for k, order in enumerate(model.orders, 1):
+        rows = index.find(order.words)
+        listed = np.zeros(len(index.rows[k - 1]), bool)
+        listed[rows] = True
+        backoff = np.ones(len(listed))
+        backoff[rows] = 10.0**order.backoff
+        probability = np.zeros(len(listed))
+        if k > 1:
+            probability = whole.backoff[-1][index.prefix[k - 1]] * whole.probability[-1][index.suffix(k)]
+        probability[rows] = np.where(order.logprob > IMPOSSIBLE_LOG10, 10.0**order.logprob, 0.0)
+        if SENTENCE_START in model.vocabulary:
+            probability[index.rows[k - 1][:, -1] == model.vocabulary.index(SENTENCE_START)] = 0.0
+        whole.listed.append(listed)
+        whole.backoff.append(backoff)
+        whole.probability.append(probability)
+    return whole
 
 
 def backoff_weights(

@@ -1,10 +1,13 @@
 """Smaller n-gram models: n-grams that backing off predicts nearly as well are left out."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_START, log10_of
-from decoder.lm.mixing.ngram_index import NgramIndex, backoff_weights
+from decoder.lm.language_model import log10_of
+from decoder.lm.mixing.histories import history_probabilities
+from decoder.lm.mixing.ngram_index import Whole, backoff_weights, complete
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
@@ -19,12 +22,16 @@ def prune(model: Arpa, threshold: float) -> Arpa:
     words leave.  It is left out if exp(D) - 1 is below the threshold and no listed n-gram continues it.  The highest
     order is pruned first; unigrams stay.
 
+    P(h) is how often h comes in text that the whole model generates (see `history_probabilities`).  Stolcke multiplies
+    the probabilities of the lower orders; in a Kneser-Ney model these count different histories, not occurrences.
+
     Parameters
     ----------
     model : Arpa
-        Each n-gram's prefix and suffix must be listed, as in models that `estimate` and `interpolate` make.
+        A prefix or suffix of an n-gram that is not listed has the probability that backing off gives it.
     threshold : float
-        For example 1e-8 for a model of a few million n-grams, 1e-6 for a small one; 0 leaves the model as it is.
+        For example 1e-8 for a model of a few million n-grams, 1e-6 for a small one; 0 leaves the n-grams as they are,
+        and adds the prefixes that are not listed.
 
     Returns
     -------
@@ -33,61 +40,42 @@ def prune(model: Arpa, threshold: float) -> Arpa:
     Raises
     ------
     GraphError
-        For a negative threshold, and for a model that lacks a prefix or suffix.
+        For a negative threshold.
 
     References
     ----------
-    Stolcke, Entropy-based pruning of backoff language models, DARPA Broadcast News Workshop 1998, eq. 2 to 8.
+    Stolcke, Entropy-based pruning of backoff language models, DARPA Broadcast News Workshop 1998, eq. 2 to 8; Chelba et
+    al., Study on interaction between entropy pruning and Kneser-Ney smoothing, Interspeech 2010 (the fault of P(h)).
     """
     if not threshold >= 0:
         raise GraphError(f"pruning: threshold {threshold}; expected at least 0")
-    size = len(model.vocabulary)
-    index = NgramIndex(size, [order.words for order in model.orders])
-    if [len(rows) for rows in index.rows] != [len(order) for order in model.orders]:
-        raise GraphError("pruning: a model that lacks the prefix or suffix of an n-gram; expected one without gaps")
-    places = [index.find(order.words) for order in model.orders]
-    probability = [_sorted(10.0**order.logprob, rank) for order, rank in zip(model.orders, places)]
-    probability = [np.where(p > 10.0**IMPOSSIBLE_LOG10, p, 0.0) for p in probability]
-    history = _history_probabilities(index, probability, model.vocabulary)
-    listed = [np.ones(len(rows), bool) for rows in index.rows]
+    whole = complete(model)
+    index, probability = whole.index, whole.probability
+    histories = history_probabilities(whole, model.vocabulary)
+    listed = [mask.copy() for mask in whole.listed]
     for k in range(model.order, 1, -1):
         lower = probability[k - 2][index.suffix(k)]
-        change = _changes(index.prefix[k - 1], probability[k - 1], lower, history[k - 2])
-        is_prefix = np.zeros(len(lower), bool)
+        change = _changes(index.prefix[k - 1], probability[k - 1], lower, histories[k - 2], listed[k - 1])
+        listed[k - 1] &= np.expm1(np.maximum(change, 0.0)) >= threshold
         if k < model.order:
-            is_prefix[index.prefix[k][listed[k]]] = True
-        listed[k - 1] = is_prefix | (np.expm1(np.maximum(change, 0.0)) >= threshold)
-    return _listed_model(model, index, probability, listed)
+            listed[k - 1][index.prefix[k][listed[k]]] = True
+    return listed_model(model, whole, listed)
 
 
-def _sorted(values: Numbers, places: npt.NDArray[np.int64]) -> Numbers:
-    result = np.empty(len(values))
-    result[places] = values
-    return result
-
-
-def _history_probabilities(index: NgramIndex, probability: list[Numbers], vocabulary: list[str]) -> list[Numbers]:
-    """Return P(h) of the n-grams of each order as histories: the product of its words' probabilities.
-
-    `<s>` begins every sentence, so it counts as often as `</s>` is predicted; here 1 stands for that number.
-    """
-    first = probability[0].copy()
-    if SENTENCE_START in vocabulary:
-        first[vocabulary.index(SENTENCE_START)] = 1.0
-    result = [first]
-    for k in range(1, len(probability)):
-        result.append(result[-1][index.prefix[k]] * probability[k])
-    return result
-
-
-def _changes(prefix: npt.NDArray[np.int64], probability: Numbers, lower: Numbers, history: Numbers) -> Numbers:
+def _changes(
+    prefix: npt.NDArray[np.int64],
+    probability: Numbers,
+    lower: Numbers,
+    history: Numbers,
+    listed: npt.NDArray[np.bool_],
+) -> Numbers:
     """Return the relative entropy D (n,) that the removal of each n-gram alone would cause.
 
     prefix (n,): rows of the histories; probability, lower (n,): of the last word after its history and after the
-    shorter one; history: P(h) of each history.
+    shorter one; history: P(h) of each history; listed (n,): of the n-grams that are not, D means nothing.
     """
-    mass_left = _what_is_left(np.bincount(prefix, probability, len(history)).astype(np.float64, copy=False))
-    lower_left = _what_is_left(np.bincount(prefix, lower, len(history)).astype(np.float64, copy=False))
+    mass_left = _what_is_left(np.bincount(prefix, probability * listed, len(history)).astype(np.float64, copy=False))
+    lower_left = _what_is_left(np.bincount(prefix, lower * listed, len(history)).astype(np.float64, copy=False))
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = np.log(mass_left[prefix]) - np.log(lower_left[prefix])
         new_weight = np.log(mass_left[prefix] + probability) - np.log(lower_left[prefix] + lower)
@@ -103,24 +91,35 @@ def _what_is_left(listed: Numbers) -> Numbers:
     return np.where(mass_left > 1e-9, mass_left, 0.0)
 
 
-def _listed_model(
-    model: Arpa, index: NgramIndex, probability: list[Numbers], listed: list[npt.NDArray[np.bool_]]
-) -> Arpa:
+def without(model: Arpa, left_out: Sequence[npt.NDArray[np.bool_]]) -> Arpa:
+    """Return a model without some n-grams; those that stay keep their probabilities.
+
+    left_out: (n,) for the n-grams of orders 2, 3, ... of the model.  A prefix of an n-gram that stays, stays.
+    """
+    whole = complete(model)
+    listed = [mask.copy() for mask in whole.listed]
+    for k, (order, mask) in enumerate(zip(model.orders[1:], left_out), 2):
+        listed[k - 1][whole.index.find(order.words[mask])] = False
+    for k in range(model.order, 2, -1):
+        listed[k - 2][whole.index.prefix[k - 1][listed[k - 1]]] = True
+    return listed_model(model, whole, listed)
+
+
+def listed_model(model: Arpa, whole: Whole, listed: list[npt.NDArray[np.bool_]]) -> Arpa:
     """Return the model with the listed n-grams and the back-off weights that these need.
 
     A suffix that is pruned has the probability that backing off gives it: all weights are made from the lowest order
     up, with the probabilities of the smaller model.
     """
+    index, probability = whole.index, whole.probability
     orders: list[ArpaOrder] = []
     smaller = probability[0]  # of every n-gram of an order in the smaller model, listed or not
-    log_weights = np.zeros(0)
     for k, rows in enumerate(index.rows, start=1):
         if k > 1:
             prefix, stays = index.prefix[k - 1], listed[k - 1]
             lower = smaller[index.suffix(k)]
             weights = backoff_weights(prefix[stays], probability[k - 1][stays], lower[stays], len(smaller))
-            log_weights = np.log10(np.maximum(weights, 1e-98))
-            orders[-1].backoff[:] = log_weights[listed[k - 2]]
+            orders[-1].backoff[:] = np.log10(np.maximum(weights, 1e-98))[listed[k - 2]]
             smaller = np.where(stays, probability[k - 1], weights[prefix] * lower)
         chosen = listed[k - 1]
         orders.append(ArpaOrder(rows[chosen], log10_of(probability[k - 1][chosen]), np.zeros(int(chosen.sum()))))

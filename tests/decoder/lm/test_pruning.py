@@ -7,6 +7,8 @@ import pytest
 
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
+from decoder.lm.mixing.histories import history_probabilities
+from decoder.lm.mixing.ngram_index import complete
 from decoder.lm.mixing.pruning import prune
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
@@ -53,16 +55,37 @@ def without(model, order, row):
     return smaller
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_ngrams_of_the_highest_order_stay_by_the_entropy_of_their_removal(seed):
+def stationary(model):
+    """P(h) of the histories that a trigram generates, (v, w) or (<s>,), by many steps of the dense chain."""
+    words = [word for word in model.vocabulary if word != "<s>"]
+    inner = [word for word in words if word != "</s>"]
+    states = [("<s>",), *itertools.product(["<s>", *inner], inner)]
+    steps = np.zeros((len(states), len(states)))
+    for i, state in enumerate(states):
+        for word, p in zip(words, distribution(model, state)):
+            following = ("<s>",) if word == "</s>" else (state[-1], word)
+            steps[i, states.index(following)] += p
+    return dict(zip(states, np.linalg.matrix_power(steps, 1000)[0]))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_histories_come_as_often_as_in_text_that_the_model_generates(seed):
     model = estimate(random_text(seed), 3)
-    history_probability = {}
-    for words in model.orders[1].words:
-        first, second = (model.vocabulary[i] for i in words)
-        p = 1.0 if first == "<s>" else distribution(model, [])[words[0] - (model.vocabulary.index("<s>") < words[0])]
-        history_probability[first, second] = (
-            p * distribution(model, [first])[words[1] - (model.vocabulary.index("<s>") < words[1])]
-        )
+    for pruned in (model, prune(model, 3e-3)):  # the second has gaps
+        expected = stationary(pruned)
+        whole = complete(pruned)
+        unigrams, bigrams = history_probabilities(whole, pruned.vocabulary)
+        for words, p in zip(whole.index.rows[1], bigrams):
+            state = tuple(pruned.vocabulary[i] for i in words)
+            assert p == pytest.approx(expected.get(state, 0.0), abs=1e-4), state  # 0: nothing follows </s>
+        assert unigrams[pruned.vocabulary.index("<s>")] == pytest.approx(expected["<s>",], abs=1e-4)
+        a = sum(p for state, p in expected.items() if state[-1] == "a")
+        assert unigrams[pruned.vocabulary.index("a")] == pytest.approx(a, abs=1e-4)
+
+
+def test_ngrams_of_the_highest_order_stay_by_the_entropy_of_their_removal():
+    model = estimate(random_text(0), 3)
+    history_probability = stationary(model)
     changes = []
     for row, words in enumerate(model.orders[2].words):
         history = [model.vocabulary[i] for i in words[:2]]
@@ -108,13 +131,31 @@ def test_a_threshold_of_0_leaves_out_nothing_by_rounding(first):
     assert len(prune(Arpa(["a", "b", "</s>"], [words, arcs]), 0).orders[1]) == 2
 
 
-def test_a_model_with_gaps_and_a_negative_threshold_are_refused():
-    model = estimate(random_text(1), 3)
+def test_a_suffix_that_is_not_listed_has_the_probability_that_backing_off_gives_it():
+    pruned = prune(estimate(random_text(7, 60), 3), 1e-3)
+    bigrams = listed(pruned)[1]
+    assert any(words[1:] not in bigrams for words in listed(pruned)[2])
+    again = prune(pruned, 0)
+    assert listed(again) == listed(pruned)
+    for history in itertools.product("abe", repeat=2):
+        assert distribution(again, history) == pytest.approx(distribution(pruned, history), rel=1e-6)
+    assert sum(map(len, listed(prune(pruned, 1e-2)))) < sum(map(len, listed(pruned)))
+
+
+def test_a_prefix_that_is_not_listed_is_added():
+    model = estimate(random_text(1), 3, vocabulary="abcdefg")
+    prefix = model.orders[2].words[len(model.orders[2]) // 2, :2]
+    others = (model.orders[1].words != prefix).any(axis=1)
+    bigrams = ArpaOrder(*(values[others] for values in vars(model.orders[1]).values()))
+    mended = prune(Arpa(model.vocabulary, [model.orders[0], bigrams, model.orders[2]]), 0)
+    assert listed(mended) == listed(model)
+    for history in itertools.product("abe", repeat=2):
+        assert distribution(mended, history).sum() == pytest.approx(1)
+    row = np.flatnonzero((mended.orders[1].words == prefix).all(axis=1))[0]
+    backed_off = model.orders[0].backoff[prefix[0]] + model.orders[0].logprob[prefix[1]]
+    assert mended.orders[1].logprob[row] == pytest.approx(backed_off)
+
+
+def test_a_negative_threshold_is_refused():
     with pytest.raises(GraphError, match="threshold -1; expected at least 0"):
-        prune(model, -1)
-    gaps = Arpa(
-        model.vocabulary,
-        [model.orders[0], ArpaOrder(*(x[:1] for x in vars(model.orders[1]).values())), model.orders[2]],
-    )
-    with pytest.raises(GraphError, match="lacks the prefix or suffix"):
-        prune(gaps, 0.1)
+        prune(estimate(random_text(1), 3), -1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from decoder.g2p.training import NO_WORD
 from decoder.lm.options import TextFiles
-from decoder.lm.texts import read_sentences
+from decoder.lm.texts.reading import read_sentences
 from readers.common.report import Log
 from readers.corpora.words import WordForms
 from readers.dictionaries.case import Case, best_case

@@ -6,13 +6,16 @@ below, and its last word.  Tables of parts are merged by sorting, so memory hold
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
 from readers.errors import GraphError
+
+if TYPE_CHECKING:
+    from decoder.lm.counting.runs import SortedRuns
 
 START_ID, END_ID = 0, 1
 MARKS = (SENTENCE_START, SENTENCE_END)
@@ -105,7 +108,11 @@ def _count(tokens: np.ndarray, lengths: np.ndarray, order: int) -> list[NgramTab
 
 def _table(prefix: np.ndarray, word: np.ndarray, count: np.ndarray | None) -> tuple[NgramTable, np.ndarray]:
     """The table of n-grams, which may be repeated, and the row of each of them; count: of each, 1 if None."""
-    keys = prefix.astype(np.int64) << WORD_BITS | word
+    return sorted_table(prefix.astype(np.int64) << WORD_BITS | word, count)
+
+
+def sorted_table(keys: np.ndarray, count: np.ndarray | None) -> tuple[NgramTable, np.ndarray]:
+    """Return what `_table` does, given the keys: the row of the prefix above WORD_BITS bits, the word below."""
     order = np.argsort(keys)
     keys = keys[order]
     is_first = np.ones(len(keys), bool)
@@ -150,6 +157,10 @@ class NgramCounter:
         The words that are counted.  By default all.
     unknown : str, optional
         A word that stands for all words outside the vocabulary, and is added to it.
+    runs : SortedRuns, optional
+        Where to put tables that are larger than `most`.
+    most : int
+        Number of n-grams that are in memory at once, beside those of a part.
 
     Attributes
     ----------
@@ -158,7 +169,14 @@ class NgramCounter:
         Words outside the vocabulary, if nothing stands for them, in the order of their first occurrence.
     """
 
-    def __init__(self, order: int, vocabulary: Iterable[str] | None = None, unknown: str | None = None):
+    def __init__(
+        self,
+        order: int,
+        vocabulary: Iterable[str] | None = None,
+        unknown: str | None = None,
+        runs: "SortedRuns | None" = None,
+        most: int = 0,
+    ):
         self.num_sentences = 0
         self.missing: list[str] = []
         self._is_open = vocabulary is None
@@ -166,7 +184,10 @@ class NgramCounter:
         marks = [*MARKS, unknown] if unknown else [*MARKS]
         self._ids = {word: i for i, word in enumerate(dict.fromkeys([*marks, *(vocabulary or ())]))}
         empty = np.zeros(0, np.int32)
-        self._tables = [NgramTable(empty, empty, np.zeros(0, np.int64))] * order
+        self._empty = [NgramTable(empty, empty, np.zeros(0, np.int64))] * order
+        self._tables = self._empty
+        self._runs = runs
+        self._most = most
         self._waiting: list[tuple[list[NgramTable], np.ndarray]] = []
         self._missing: set[str] = set()
 
@@ -185,8 +206,13 @@ class NgramCounter:
         if self.missing:  # the text will be refused
             return
         self._waiting.append((part.tables, np.array([START_ID, END_ID, *ids], np.int64)))
-        if _size(tables for tables, _ in self._waiting) > _size([self._tables]):
+        waiting, merged_before = _size(tables for tables, _ in self._waiting), _size([self._tables])
+        is_full = self._runs is not None and waiting + merged_before > self._most
+        if waiting > merged_before or is_full:
             self._merge()
+        if self._runs is not None and is_full:
+            self._runs.add(self._tables)
+            self._tables = self._empty
 
     def _merge(self, new_ids: np.ndarray | None = None) -> None:
         """Merge what waits; its size is that of the result at least, so that an n-gram is seldom sorted again.
@@ -199,9 +225,20 @@ class NgramCounter:
         self._tables = merged(everything)
 
     def result(self) -> tuple[list[str], list[NgramCounts]]:
-        """Return the vocabulary, with <s> and </s> first, and the counts of each order; the counter is then empty.
+        """Return the vocabulary and the counts of each order, as `tables` does, with what an estimate needs.
 
-        Without a given vocabulary it is sorted.
+        Raises
+        ------
+        GraphError
+            As `tables`.
+        """
+        words, tables = self.tables()
+        return words, complete(tables)
+
+    def tables(self) -> tuple[list[str], list[NgramTable]]:
+        """Return the vocabulary, with <s> and </s> first, and a table for each order; the counter is then empty.
+
+        Without a given vocabulary it is sorted.  Tables from the disk are there as long as their SortedRuns.
 
         Raises
         ------
@@ -222,18 +259,23 @@ class NgramCounter:
             words = [*words[:fixed], *sorted(words[fixed:])]
             new = {word: i for i, word in enumerate(words)}
             new_ids = np.array([new[word] for word in self._ids])
-        if self._is_open or self._waiting:
-            self._merge(new_ids)
-        tables = self._tables
+        if self._runs:
+            self._merge()
+            self._runs.add(self._tables)
+            tables = self._runs.merge(np.arange(len(words)) if new_ids is None else new_ids)
+        else:
+            if self._is_open or self._waiting:
+                self._merge(new_ids)
+            tables = self._tables
         self._tables = []
-        return words, _complete(tables)
+        return words, tables
 
 
 def _size(parts: Iterable[Sequence[NgramTable]]) -> int:
     return sum(len(table.word) for tables in parts for table in tables)
 
 
-def _complete(tables: Sequence[NgramTable]) -> list[NgramCounts]:
+def complete(tables: Sequence[NgramTable]) -> list[NgramCounts]:
     """Add words, suffixes and the numbers of preceding words to merged tables."""
     words = np.zeros((1, 0), np.int32)
     suffix = np.zeros(1, np.int64)

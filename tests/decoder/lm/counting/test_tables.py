@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoder.lm.counting import NgramCounter, count_part
+from decoder.lm.counting.tables import NgramCounter, count_part
 from readers.errors import GraphError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("cabd"), max_size=5), min_size=1, max_size=8)
