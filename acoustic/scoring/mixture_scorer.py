@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.scoring.window_scorer import STEP, WindowScorer
+from acoustic.scoring.window_scorer import GAUSSIAN_SCALE, STEP, WindowScorer
 from readers.common.arrays import Float32Array, Float64Array, Int32Array, Int64Array
 from readers.common.file_part import FilePart
 from readers.common.kernels import njit
@@ -160,6 +160,11 @@ class MixtureScorer(WindowScorer):
             turned = np.ascontiguousarray(stream.means.transpose(0, 2, 1))  # densities side by side
             precision = np.ascontiguousarray((0.5 / variances).astype(np.float32).transpose(0, 2, 1))
             self._streams.append((stream.rows, turned, precision, norm.astype(np.float32), stream.weights))
+
+    @property
+    def posterior_scale(self) -> float:
+        """Posteriors of Gaussians are too sure."""
+        return GAUSSIAN_SCALE
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""

@@ -17,6 +17,7 @@ from acoustic.nodes.base import Node
 from acoustic.nodes.noise_contrastive import UNNORMALIZED
 from acoustic.nodes.properties import NOISE_CONTRASTIVE, OF_SOFTMAX, OF_WORD_CLASSES
 from acoustic.nodes.sequence_state import SequenceState
+from readers.common.file_part import FilePart
 from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
@@ -38,7 +39,7 @@ class WordScorer:
 
     Parameters
     ----------
-    model_path : str or Path
+    model_path : str, Path or FilePart
     words : sequence of VocabularyWord, optional
         The vocabulary in order of word numbers; by default that of the model, which knows it since it was trained.
     unknown : str
@@ -57,7 +58,7 @@ class WordScorer:
 
     def __init__(
         self,
-        model_path: str | Path,
+        model_path: str | Path | FilePart,
         words: Sequence[VocabularyWord] | None = None,
         unknown: str = "<unk>",
         begin: str = SENTENCE_MARK,

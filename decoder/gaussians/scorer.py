@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acoustic.scoring.window_scorer import STEP, WindowScorer
+from acoustic.scoring.window_scorer import GAUSSIAN_SCALE, STEP, WindowScorer
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
 
@@ -26,6 +26,11 @@ class GaussianScorer(WindowScorer):
         self.window = 1
         self.dim = models.dim
         self.num_outputs = len(models.states)
+
+    @property
+    def posterior_scale(self) -> float:
+        """Posteriors of Gaussians are too sure."""
+        return GAUSSIAN_SCALE
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""

@@ -173,7 +173,8 @@ def _mixtures(
             f"{directory}: means of {shapes}, variances of {[stream.shape for stream in variances]}, weights of "
             f"{weights.shape}; expected equal means and variances, and weights of {expected}"
         )
-    owners = {1: np.zeros(definition.num_senones), len(definition.phones): definition.phone_of_senones()}
+    owners: dict[int, np.ndarray] = {1: np.zeros(definition.num_senones)}
+    owners[len(definition.phones)] = definition.phone_of_senones()
     owners[definition.num_senones] = np.arange(definition.num_senones)
     if num_codebooks not in owners:
         raise FormatError(f"{directory / 'means'}: {num_codebooks} codebooks; expected {', '.join(map(str, owners))}")
@@ -246,7 +247,7 @@ def phone_models(
 
 def _positioned(phones: tuple[str, ...], fillers: Set[str]) -> tuple[str, ...]:
     """Return the names of the phones of a word; those of fillers stay."""
-    if not phones or fillers.intersection(phones):
+    if not phones or not fillers.isdisjoint(phones):
         return phones
     if len(phones) == 1:
         return (f"{phones[0]}_S",)

@@ -167,8 +167,20 @@ class HistoryOptions(Options):
     )
 
 
+class SomeModel(Options):
+    """Options that name an n-gram, a network, or both."""
+
+    lm: Path | None
+    network: NetworkOptions
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = bool(self.lm or self.network.model)
+        self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")
+
+
 @dataclass(frozen=True, kw_only=True)
-class PerplexityOptions(Options):
+class PerplexityOptions(SomeModel):
     """Options of the perplexity of a text.
 
     Raises
@@ -180,11 +192,6 @@ class PerplexityOptions(Options):
     texts: TextOptions = group(TextOptions, heading="text, from one or more files")
     lm: Path | None = option(None, "ARPA language model, plain or .gz", heading="n-gram")
     network: NetworkOptions = group(NetworkOptions, heading="network as a language model")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fine = bool(self.lm or self.network.model)
-        self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")
 
 
 @dataclass(frozen=True, kw_only=True)

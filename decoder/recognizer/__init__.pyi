@@ -16,6 +16,6 @@ from decoder.recognizer.packing import pack as pack
 from decoder.recognizer.recognizer import Recognizer as Recognizer
 from decoder.recognizer.recognizer import load as load
 from decoder.recognizer.recording import AudioOptions as AudioOptions
-from decoder.recognizer.second_pass import SecondPassOptions as SecondPassOptions
 from decoder.recognizer.transcript import Transcript as Transcript
+from decoder.results.second_pass import SecondPassOptions as SecondPassOptions
 from readers.results.timed_words import Word as Word

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from acoustic.scoring.window_scorer import WindowScorer
     from decoder.recognizer.calibration import Calibration
     from decoder.recognizer.front_end import FrontEnd
+    from decoder.results.second_pass import SecondPass
 
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
-GAUSSIAN_SCALE = 0.4  # by which confidences of Gaussians and of networks have about the same values
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 
 
@@ -147,6 +147,16 @@ def read_calibration(bundle: Bundle) -> "Calibration | None":
     from decoder.recognizer.calibration import Calibration
 
     return Calibration.read(bundle.parts[CALIBRATION]) if CALIBRATION in bundle.parts else None
+
+
+def open_second_pass(bundle: Bundle) -> "SecondPass | None":
+    """Return the second pass of a bundle; None if it has none."""
+    from decoder.results.second_pass import SecondPass, SecondPassOptions
+
+    if SECOND_PASS not in bundle.parts:
+        return None
+    settings = bundle.parts[SECOND_PASS_SETTINGS]
+    return SecondPass(bundle.parts[SECOND_PASS], SecondPassOptions.parse(settings.read_bytes(), f"{settings}"))
 
 
 def has_tables(bundle: Bundle) -> bool:
@@ -255,7 +265,7 @@ def open_alignment(path: Path, dictionary: str | Path | Sequence[Pronunciation] 
         if dictionary is None:
             raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
         front_end, graphs = open_flat_start(path, dictionary)
-        return {"front_end": front_end, "graphs": graphs, "goodness_scale": GAUSSIAN_SCALE}
+        return {"front_end": front_end, "graphs": graphs}
     bundle = Bundle.open(path)
     options: dict[str, Any] = dict(bundle.description.options)
     return {
@@ -290,7 +300,7 @@ def _pronunciation(bundle: Bundle) -> Figures:
 
 def _second_pass(bundle: Bundle) -> Figures:
     """Return how lattices are rescored, if they are."""
-    from decoder.recognizer.second_pass import SecondPassOptions
+    from decoder.results.second_pass import SecondPassOptions
 
     if SECOND_PASS not in bundle.parts:
         return []

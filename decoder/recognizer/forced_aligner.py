@@ -63,8 +63,6 @@ class ForcedAligner:
         For messages.
     search : SearchOptions, optional
         Weights and beams of the recognition of long recordings.
-    goodness_scale : float, optional
-        Of the log-likelihoods in confidences, see `PhoneGoodness`; by default that of the front end.
     case : {"auto", "keep", "upper", "lower"}
         In which words are looked up in the dictionary; "auto" is that of which it has the most words of the text.
         Results have the words as they are in the text.
@@ -104,7 +102,6 @@ class ForcedAligner:
         audio: AudioOptions | None = None,
         name: str = "aligner",
         search: SearchOptions | None = None,
-        goodness_scale: float | None = None,
         case: str = AUTO,
         g2p: FilePart | None = None,
         times: Times = "fine",
@@ -119,7 +116,7 @@ class ForcedAligner:
         self.case = check_case(case)
         self.times = times
         self.aligner = Aligner(graphs, beam=beam)
-        scale = goodness_scale or front_end.goodness_scale
+        scale = front_end.scorer.posterior_scale
         self.goodness = PhoneGoodness(graphs, scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
         self._search = search or SearchOptions()
@@ -179,7 +176,7 @@ class ForcedAligner:
         OSError
         """
         path = find_model(path)
-        settings = {"case": case, "times": times, "annotations": annotations}
+        settings: dict[str, Any] = {"case": case, "times": times, "annotations": annotations}
         aligner = cls(**open_alignment(path, dictionary), beam=beam, audio=audio, name=f"{path}", **settings)
         aligner._loaded = path.resolve(), dictionary, beam, audio, *settings.values()
         return aligner

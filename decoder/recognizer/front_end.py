@@ -8,7 +8,6 @@ import numpy as np
 
 from acoustic.scoring.score_stream import ScoreStream
 from acoustic.scoring.window_scorer import WindowScorer
-from decoder.alignment.goodness import LATTICE_FREE_SCALE
 from decoder.alignment.interpolation import FrameTimes
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
@@ -157,11 +156,6 @@ class FrontEnd:
     def period(self, rate: float) -> int:
         """Return the time between columns of scores in 100 ns units: a frame, or several with frame subsampling."""
         return frame_period(self.config, rate) * self.scorer.subsampling
-
-    @property
-    def goodness_scale(self) -> float:
-        """The scale of `PhoneGoodness` for the scores of this network; with frame subsampling they are lattice-free."""
-        return LATTICE_FREE_SCALE if self.scorer.subsampling > 1 else 1.0
 
     def times(self, rate: float) -> FrameTimes:
         """Return when the columns of scores were spoken, in fine times."""

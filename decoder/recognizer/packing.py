@@ -39,7 +39,7 @@ from decoder.recognizer.bundle import (
 from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.description import BundleDescription, MeasuredErrors, ModelCard
 from decoder.recognizer.recognizer import Recognizer
-from decoder.recognizer.second_pass import SecondPassOptions
+from decoder.results.second_pass import SecondPassOptions
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs

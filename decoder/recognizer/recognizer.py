@@ -9,6 +9,7 @@ import numpy as np
 
 from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.aligner import Aligner, check_outputs
+from decoder.alignment.interpolation import FrameTimes, boundary_times
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import LanguageModel
@@ -16,6 +17,7 @@ from decoder.recognizer.assembly import (
     LATTICE_BEAM,
     has_tables,
     open_bundle,
+    open_second_pass,
     read_calibration,
     transcript_graphs,
 )
@@ -25,10 +27,10 @@ from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
-from decoder.recognizer.second_pass import SecondPass, words_of
 from decoder.recognizer.transcript import Transcript, aligned_transcript, recognised_phones, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
+from decoder.results.second_pass import words_of
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
@@ -126,7 +128,7 @@ class Recognizer(Variants):
         self._bundle = bundle
         self.grammar: Grammar | None = None
         self.calibration = None if bundle is None else read_calibration(bundle)
-        self.second_pass = None if bundle is None else SecondPass.of(bundle)
+        self.second_pass = None if bundle is None else open_second_pass(bundle)
 
     @classmethod
     def load(cls, path: str | Path, verify: bool | None = None) -> Self:
@@ -346,8 +348,9 @@ class Recognizer(Variants):
                 phones = recognised_phones(result, period, self.goodness, scores)
             else:  # of the second pass
                 alignment = Aligner(self._transcript_graphs()).align(words, scores)
+                times = boundary_times(alignment, scores, FrameTimes(period), recording.seconds)
                 goodness = self.goodness.of(alignment, scores)
-                phones = aligned_transcript(alignment, period, recording.seconds, goodness).phones
+                phones = aligned_transcript(alignment, times, recording.seconds, goodness).phones
             transcript = replace(transcript, phones=phones)
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 

@@ -14,7 +14,7 @@ from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions
-from decoder.recognizer.second_pass import SecondPass, SecondPassOptions
+from decoder.results.second_pass import SecondPass, SecondPassOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE, missing_words
 from readers.common.faults import OnFault, listed
@@ -313,7 +313,7 @@ class Variants:
         ['sil', 'a', 'b', 'c', 'sil']
         """
         changed = self._changed("with_phones")
-        changed.goodness = PhoneGoodness(self._transcript_graphs(), self.front_end.goodness_scale)
+        changed.goodness = PhoneGoodness(self._transcript_graphs(), self.front_end.scorer.posterior_scale)
         return changed
 
     def _g2p(self) -> "G2P | None":

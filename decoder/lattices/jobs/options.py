@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from decoder.lm.options import HistoryOptions, NetworkOptions
+from decoder.lm.options import HistoryOptions, NetworkOptions, SomeModel
 from readers.config.options import Options, group, option
 
 LATTICES = (
@@ -83,7 +83,7 @@ class DeterminiseOptions(WrittenLattices):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescoreOptions(WrittenLattices):
+class RescoreOptions(WrittenLattices, SomeModel):
     """Options of rescoring lattices with another n-gram, a network, or first one and then the other.
 
     Raises
@@ -99,11 +99,6 @@ class RescoreOptions(WrittenLattices):
     mlf: Path | None = option(None, "MLF for words and confidences of the new best paths")
     network: NetworkOptions = group(NetworkOptions, heading="network as a language model")
     histories: HistoryOptions = group(HistoryOptions)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fine = bool(self.lm or self.network.model)
-        self.require("lm", fine, "is missing; expected an n-gram, a network ({model}), or both")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from acoustic.scoring.word_scorer import WordScorer
 from decoder.lattices.posteriors import confident_words
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.options import HistoryOptions
-from decoder.recognizer.bundle import SECOND_PASS, SECOND_PASS_SETTINGS, Bundle
 from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import DecodingResult
 from readers.common.file_part import FilePart
@@ -73,14 +72,6 @@ class SecondPass:
         self.options = options or SecondPassOptions()
         self._scorer = WordScorer(model, unknown=UNKNOWN)
         self._lock = threading.Lock()  # the network has one state
-
-    @classmethod
-    def of(cls, bundle: Bundle) -> Self | None:
-        """Return the second pass of a bundle; None if it has none."""
-        if SECOND_PASS not in bundle.parts:
-            return None
-        settings = bundle.parts[SECOND_PASS_SETTINGS]
-        return cls(bundle.parts[SECOND_PASS], SecondPassOptions.parse(settings.read_bytes(), f"{settings}"))
 
     def rescored(self, result: DecodingResult, period: int) -> Lattice | None:
         """Return the rescored lattice of an utterance; None if it has none, or no path to its end.
