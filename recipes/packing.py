@@ -189,8 +189,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
     if options.experiment is not None and (options.experiment / "mdef").is_file():
         with temporary_directory(options.output) as directory:
             about = replace(options.about, name=options.about.name or options.experiment.name)
-            files = sphinx_parts(options, directory)
-            return make_bundle(replace(options, experiment=None, parts=files, about=about))
+            converted = sphinx_parts(options, directory)
+            return make_bundle(replace(options, experiment=None, parts=converted, about=about))
     from decoder.recognizer import BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
