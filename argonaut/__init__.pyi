@@ -90,12 +90,14 @@ from decoder.lm import CountedTexts as CountedTexts
 from decoder.lm import CountingOptions as CountingOptions
 from decoder.lm import EstimationOptions as EstimationOptions
 from decoder.lm import ExaminationOptions as ExaminationOptions
+from decoder.lm import HistoryOptions as HistoryOptions
 from decoder.lm import InterpolationOptions as InterpolationOptions
 from decoder.lm import LanguageModel as LanguageModel
 from decoder.lm import NetworkOptions as NetworkOptions
 from decoder.lm import NormalisationOptions as NormalisationOptions
 from decoder.lm import PerplexityOptions as PerplexityOptions
 from decoder.lm import PruningOptions as PruningOptions
+from decoder.lm import TextFiles as TextFiles
 from decoder.lm import TextOptions as TextOptions
 from decoder.lm import VocabularyDictionary as VocabularyDictionary
 from decoder.lm import VocabularyOptions as VocabularyOptions
@@ -128,6 +130,7 @@ from decoder.recognizer.jobs import transcribe_live as transcribe_live
 from decoder.recognizer.jobs.adaptation import AdaptDictionary as AdaptDictionary
 from decoder.recognizer.jobs.adaptation import AdaptOptions as AdaptOptions
 from decoder.recognizer.jobs.adaptation import AdaptResult as AdaptResult
+from decoder.recognizer.jobs.adaptation import SpeechOptions as SpeechOptions
 from decoder.recognizer.jobs.adaptation import adapt as adapt
 from decoder.recognizer.jobs.alignment import AlignOptions as AlignOptions
 from decoder.recognizer.jobs.alignment import AlignResult as AlignResult

@@ -88,13 +88,14 @@ def boundary_times(
 def offsets(alignment: Alignment, scores: np.ndarray, scale: float = 1.0) -> Float64Array:
     """Return how many frames later than midway between two centres each inner boundary is, (n - 1,), at most 0.4."""
     rows = alignment.graph.row[alignment.position]
+    is_scored = rows < len(scores)  # no state of a loop over all phones, which is of any phone
+    rows = np.where(is_scored, rows, 0)
     first = alignment.start[1:]  # frame of the right side
     shares = np.zeros(len(first))
     for frame in (first - 1, first):
         left_scores, right_scores = (scores[row, frame].astype(np.float64) for row in (rows[:-1], rows[1:]))
         # Equal scores, both -inf too, say nothing.
-        difference = np.subtract(
-            left_scores, right_scores, out=np.zeros_like(left_scores), where=left_scores != right_scores
-        )
+        says = (left_scores != right_scores) & is_scored[:-1] & is_scored[1:]
+        difference = np.subtract(left_scores, right_scores, out=np.zeros_like(left_scores), where=says)
         shares += 0.5 * np.tanh(0.5 * SCALE * scale * difference)
     return np.clip(shares, -FARTHEST, FARTHEST)

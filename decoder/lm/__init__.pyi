@@ -11,6 +11,7 @@ from decoder.lm.evaluation import Perplexity as Perplexity
 from decoder.lm.evaluation import perplexity as perplexity
 from decoder.lm.examination import Coverage as Coverage
 from decoder.lm.examination import Examination as Examination
+from decoder.lm.examination import HistorySums as HistorySums
 from decoder.lm.examination import examine_model as examine_model
 from decoder.lm.language_model import LanguageModel as LanguageModel
 from decoder.lm.language_model import LMArrays as LMArrays
@@ -28,11 +29,13 @@ from decoder.lm.options import CountedTexts as CountedTexts
 from decoder.lm.options import CountingOptions as CountingOptions
 from decoder.lm.options import EstimationOptions as EstimationOptions
 from decoder.lm.options import ExaminationOptions as ExaminationOptions
+from decoder.lm.options import HistoryOptions as HistoryOptions
 from decoder.lm.options import InterpolationOptions as InterpolationOptions
 from decoder.lm.options import NetworkOptions as NetworkOptions
 from decoder.lm.options import NormalisationOptions as NormalisationOptions
 from decoder.lm.options import PerplexityOptions as PerplexityOptions
 from decoder.lm.options import PruningOptions as PruningOptions
+from decoder.lm.options import TextFiles as TextFiles
 from decoder.lm.options import TextOptions as TextOptions
 from decoder.lm.options import VocabularyDictionary as VocabularyDictionary
 from decoder.lm.options import VocabularyOptions as VocabularyOptions

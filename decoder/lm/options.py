@@ -251,6 +251,6 @@ class NormalisationOptions(Options):
 
     text: tuple[Path, ...] = option(help="text with one sentence per line, with numbers and punctuation")
     language: Literal["english"] = option("english", "language of the text")
-    table: Path | None = option(None, "rules of another language, in the form of decoder/lm/texts/english.table")
+    table: Path | None = option(None, "rules of another language, in the form of decoder/lm/texts/data/english.table")
     case: Literal["keep", "upper", "lower"] = option("keep", "case of the words")
     output: Path = option(help="text of words to write, one sentence per line", flag="-o --output")

@@ -17,5 +17,6 @@ from decoder.recognizer.recognizer import Recognizer as Recognizer
 from decoder.recognizer.recognizer import load as load
 from decoder.recognizer.recording import AudioOptions as AudioOptions
 from decoder.recognizer.transcript import Transcript as Transcript
+from decoder.results.second_pass import SecondPass as SecondPass
 from decoder.results.second_pass import SecondPassOptions as SecondPassOptions
 from readers.results.timed_words import Word as Word

@@ -5,6 +5,7 @@ from decoder.search.hotword_options import GuessedHotwordOptions as GuessedHotwo
 from decoder.search.hotword_options import HotwordOptions as HotwordOptions
 from decoder.search.lattice import WordLattice as WordLattice
 from decoder.search.options import SearchOptions as SearchOptions
+from decoder.search.path import PhoneTimes as PhoneTimes
 from decoder.search.path import SearchPath as SearchPath
 from decoder.search.path import WordTimes as WordTimes
 from decoder.search.search_stream import PartialResult as PartialResult

@@ -36,7 +36,7 @@ def read_options(path: str | Path) -> dict[str, str]:
             continue
         option = _OPTION.fullmatch(text)
         if option is None:
-            raise FormatError(f"{path}:{number}: {text[:60]!r}; expected --name=value")
+            raise FormatError(f"{path}:{number}: {text[:60]!r}; expected two hyphens, a name, = and a value")
         value = "true" if option[2] is None else option[2].strip()
         options[option[1].replace("_", "-")] = value
     return options

@@ -21,7 +21,6 @@ from recipes.own import data
 from recipes.own.alignments import read_alignment
 from recipes.own.options import OwnOptions
 from recipes.own.sets import Sets, divide, read_names
-from recipes.own.sizes import SPEEDS
 
 CEPSTRA, CHANNELS = "cepstra", "channels"
 
@@ -199,15 +198,15 @@ def write_copy_source(out: Path, path: Path) -> None:
     write_scp(path, [recordings[name] for name in training_names(out)])
 
 
-def write_training_lists(out: Path, alignment: Path, copies: Path, silence: str) -> RunReport:
+def write_training_lists(out: Path, alignment: Path, copies: Path, prefixes: Iterable[str], silence: str) -> RunReport:
     """Write the features and labels that the final network learns: lists/training.scp and training.mlf in `copies`.
 
-    They are those of the training set, of its copies at other speeds, which `argonaut augment` has written, and of
+    They are those of the training set, of its copies, which `argonaut augment` has written with these prefixes, and of
     recordings without speech.
     """
     background = out / "background"
     files = [(entry.key, Path(entry.path)) for entry in read_scp(out / "lists" / "train.scp")]
-    names = [f"sp{speed}-{name}" for speed in SPEEDS for name in training_names(out)]
+    names = [f"{prefix}{name}" for prefix in prefixes for name in training_names(out)]
     files += [(name, copies / "features" / f"{name}.fbank") for name in names]
     report = write_feature_list(out / "lists" / "training.scp", [*files, *background_files(background)])
     labels = copies / "states.mlf", label_background(background, alignment, silence)

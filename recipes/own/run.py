@@ -337,7 +337,8 @@ class Recipe:
         lost = call("augment", options, workers=self.workers)
         for listed, name in ((self.copies / "hcopy.list", "copies"), (background, "background")):
             lost |= extract(config, listed, self.workers, report=self.out / "reports" / f"features.{name}")
-        report = write_training_lists(self.out, self.aligned, self.copies, SILENCE)
+        prefixes = [*(f"sp{speed}-" for speed in SPEEDS), *(f"world{1 + copy}-" for copy in range(options.world))]
+        report = write_training_lists(self.out, self.aligned, self.copies, prefixes, SILENCE)
         return lost | account(self.out, report, "lists.training")
 
     def copy_options(self, source: Path) -> dict[str, Any]:

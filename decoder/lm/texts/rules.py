@@ -22,7 +22,7 @@ from decoder.lm.texts.number_names import MOST_DIGITS, NumberRule, forms_in, nam
 from readers.common.text import filled_lines
 from readers.errors import FormatError
 
-TABLES = {"english": Path(__file__).with_name("english.table")}
+TABLES = {"english": Path(__file__).parent / "data" / "english.table"}
 SPELLED = ("digits", "letters")  # readings that need no section
 _DIGIT = re.compile(r"\d")
 _SECTION = re.compile(r"\[(number|words|abbreviations|rules)(?: (\w+))?\]")

@@ -140,7 +140,18 @@ def read_sendump(path: str | Path) -> ByteArray:
 
 
 def dumped_weights(codes: ByteArray) -> Float64Array:
-    """Return the weights (senones, streams, densities), float64, of codes of `read_sendump`; they sum to about 1."""
+    """Return the weights of codes of a sendump.
+
+    Parameters
+    ----------
+    codes : array, uint8
+        As of `read_sendump`.
+
+    Returns
+    -------
+    array (senones, streams, densities)
+        float64; they sum to about 1.
+    """
     table = np.exp(-np.arange(256) * (1 << WEIGHT_SHIFT) * math.log(LOG_BASE))
     return np.ascontiguousarray(table[codes].transpose(2, 0, 1))
 

@@ -15,6 +15,7 @@ from decoder.search.hotwords import open_phrases
 from readers.common.names import key_of
 from readers.common.text import INVISIBLE, canonical, read_lines, read_text_bytes
 from readers.corpora import import_corpus, read_corpus, write_corpus
+from readers.corpora.annotations import Annotations
 from readers.corpora.words import WordForms
 from readers.dictionaries.forms import FORMS, read_any_dictionary
 from readers.errors import FormatError
@@ -114,7 +115,7 @@ def test_words_of_a_program():
     tables = SimpleNamespace(word_symbols=({WORD: 1, "au": 2}, None))
     assert open_phrases({"cafe\u0301 au\u200c": 2.0}, 1.0, tables) == {(WORD, "au"): 2.0}
     assert open_phrases(["cafe\u0301"], 1.0, tables) == {(WORD,): 1.0}
-    aligner = SimpleNamespace(name="aligner", _known=lambda words: ())
+    aligner = SimpleNamespace(name="aligner", _known_words=(), _case=lambda words: "keep", annotations=Annotations())
     assert ForcedAligner.words_of(aligner, "cafe\u0301 au\u200c") == [WORD, "au"]
     assert ForcedAligner.words_of(aligner, ("cafe\u0301", "au\u200c")) == [WORD, "au"]
     record = {"inputs": ["x"], "words": ["cafe\u0301"]}

@@ -16,7 +16,7 @@ def test_options_are_read(tmp_path):
 def test_other_lines_are_refused(tmp_path, line):
     path = tmp_path / "mfcc.conf"
     path.write_text(f"--low-freq=20\n{line}\n")
-    with pytest.raises(FormatError, match=rf"mfcc.conf:2: '{line}'; expected --name=value"):
+    with pytest.raises(FormatError, match=rf"mfcc.conf:2: '{line}'; expected two hyphens, a name, = and a value"):
         read_options(path)
 
 

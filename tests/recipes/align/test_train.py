@@ -97,7 +97,7 @@ def test_too_little_speech_is_refused(phonetician):
     for name in SPOKEN:
         phonetician.write(f"corpus/{name}.txt", "NOBODY")
     fault = phonetician.run("align", *TRAIN).fault
-    assert "training: no utterance with readable audio and all words in the dictionary; expected at least one" in fault
+    assert "corpus: no pronunciation of any word, such as NOBODY; expected words of the dictionary" in fault
 
 
 def test_phones_with_a_dash_are_refused_with_a_way_out(phonetician):

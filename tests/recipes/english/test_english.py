@@ -90,4 +90,7 @@ def test_the_recipe_makes_a_compact_bundle_with_a_card(corpora, monkeypatch, toy
     assert (told["speakers"], told["lowest_rate"], told["sample_rate"]) == (5, 8000, RATE)
     assert [each["test_set"] for each in told["errors"]] == ["test"]
     assert len(list((corpora / "exp/copies/audio").glob("world1-*"))) == 3 * 3 + 2 * 2
+    training = [line.partition("=")[0] for line in read_lines(corpora / "exp/lists/training.scp")]
+    counts = [sum(name.startswith(prefix) for name in training) for prefix in ("sp0.9-", "sp1.1-", "world1-")]
+    assert counts[0] == counts[1] == counts[2] > 0  # all copies are learned
     assert Recognizer.load("en").transcribe("an4/wav/an4_test/fcaw/an0-fcaw-b.wav").words

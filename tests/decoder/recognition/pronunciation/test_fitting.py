@@ -182,7 +182,7 @@ def test_a_model_is_read_as_it_was_written(judged, model, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "metadata", "message"),
     [
-        ({}, {"version": 2}, "version 2"),
+        ({}, {"version": 1}, "version 1"),
         ({}, {"format": "other"}, "format 'other'"),
         ({}, {"inventory": ["a", 3]}, "inventory"),
         ({}, {"about": []}, "about"),

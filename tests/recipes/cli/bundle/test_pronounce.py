@@ -88,7 +88,7 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert bad.phones[0].score < 0.5
     assert good.words[0].score > bad.words[0].score + 4
     assert good.score > bad.score
-    aligned = argonaut.ForcedAligner.load(packed / "digits.argo").align(packed / "speech.wav", "ab c")
+    aligned = argonaut.ForcedAligner.load(packed / "digits.argo", times="frames").align(packed / "speech.wav", "ab c")
     assert [word[:3] for word in good.words] == [word[:3] for word in aligned.words]
     assert [phone[:3] for phone in good.phones] == [
         phone[:3] for phone in aligned.phones if phone.confidence is not None

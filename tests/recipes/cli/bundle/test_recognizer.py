@@ -19,7 +19,7 @@ from decoder.search.options import SearchOptions
 from features import FeatureConfig, RunningMean
 from readers.audio.audio_file import read_audio, write_wav
 from readers.config.hcopy import read_hcopy_config
-from readers.errors import ArgonautError, ConfigError, FormatError, GraphError, ShapeError
+from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.mlf import read_mlf
 from readers.htk.units import TICKS_PER_SECOND
@@ -185,8 +185,9 @@ def test_alignment_has_words_and_phones_in_order(packed, recognizer):
         assert abs(one.start - other.start) <= 0.03
         assert abs(one.end - other.end) <= 0.03
     assert aligned.words[0].start == aligned.phones[1].start
-    with pytest.raises(GraphError, match="NOBODY"):
-        recognizer.align(packed / "speech.wav", "NOBODY")
+    unknown = recognizer.align(packed / "speech.wav", "NOBODY")
+    assert [word.text for word in unknown.words] == ["NOBODY"]
+    assert unknown.notes == ("no pronunciation: NOBODY; any phones",)
     with pytest.raises(ConfigError, match="no words to align"):
         recognizer.align(packed / "speech.wav", " ")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from decoder import Recognizer
+from decoder.recognizer import ForcedAligner
 from readers.audio.audio_file import read_audio
 from readers.errors import ConfigError
 from readers.results import read_textgrid
@@ -19,6 +20,11 @@ def recognizer(packed) -> Recognizer:
     return Recognizer.load(packed / "digits.argo").with_phones()
 
 
+@pytest.fixture(scope="module")
+def aligner(packed) -> ForcedAligner:
+    return ForcedAligner.load(packed / "digits.argo", times="frames")
+
+
 def rounded(labels) -> list[tuple]:
     return [
         (label.text, round(label.start, 3), round(label.end, 3), label.confidence and round(label.confidence, 6))
@@ -26,17 +32,17 @@ def rounded(labels) -> list[tuple]:
     ]
 
 
-def test_phones_are_those_of_the_alignment_of_the_same_words(recognizer, packed):
+def test_phones_are_those_of_the_alignment_of_the_same_words(recognizer, aligner, packed):
     transcript = recognizer.transcribe(packed / "speech.wav")
-    aligned = recognizer.align(packed / "speech.wav", transcript.text)
+    aligned = aligner.align(packed / "speech.wav", transcript.text)
     assert [phone.text for phone in transcript.phones] == ["sil", "a", "b", "c", "sil"]
     assert rounded(transcript.phones) == rounded(aligned.phones)
     assert [phone.confidence is None for phone in transcript.phones] == [True, False, False, False, True]
 
 
-def test_phones_of_a_grammar(recognizer, packed):
+def test_phones_of_a_grammar(recognizer, aligner, packed):
     transcript = recognizer.with_grammar(["AB C", "C"]).transcribe(packed / "speech.wav")
-    assert rounded(transcript.phones) == rounded(recognizer.align(packed / "speech.wav", "AB C").phones)
+    assert rounded(transcript.phones) == rounded(aligner.align(packed / "speech.wav", "AB C").phones)
 
 
 def test_without_them_there_are_none_and_nothing_else_changes(recognizer, packed):
