@@ -194,12 +194,20 @@ def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None
 def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation]) -> Decoder:
     """Return a decoder without hotwords whose graph has the words of some pronunciations, too.
 
+    Words that the language model lacks share the probability of its unknown word, or of its rarest one, equally.
     Where they cannot be added to the graph (see `add_words`), it is built anew with what `argonaut graph` gives without
     options.  Raises GraphError for a decoder without language model, and for words that its language model cannot take.
     """
     where = decoder.graph.where
     if decoder.lm is None:
         raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
+    unknown = {-1, decoder.lm.unknown_id}
+    new_words = {entry.word for entry in entries if decoder.lm.word_id(entry.word) in unknown}
+    share = 1 / max(1, len(new_words))
+    entries = [
+        entry._replace(probability=share * (entry.probability or 1.0)) if entry.word in new_words else entry
+        for entry in entries
+    ]
     lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
     vocabulary = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
     dictionary = [entry for entry in graphs.dictionary or () if entry.word in vocabulary]

@@ -250,8 +250,8 @@ class Variants:
         Returns
         -------
         Recognizer
-            Its `guessed` has the pronunciations that were guessed.  A word that the language model lacks has the
-            probability of its unknown word or, without one, of its rarest word; see `with_hotwords` to prefer it.
+            Its `guessed` has the pronunciations that were guessed.  Words that the language model lacks share the
+            probability of its unknown word or, without one, of its rarest word; see `with_hotwords` to prefer some.
 
         Raises
         ------

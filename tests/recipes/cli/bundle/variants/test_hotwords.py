@@ -1,5 +1,6 @@
 """Hotwords on the command line and of Recognizer."""
 
+import math
 import pickle
 import re
 
@@ -165,6 +166,18 @@ def test_words_are_added_to_the_graph(recognizer, packed, g2p, tmp_path, monkeyp
         recognizer.with_grammar(["AB C"]).with_words(["ABC"], g2p)
     with pytest.raises(GraphError, match="words: no pronunciation of AXB"):
         recognizer.with_words(["AXB"], g2p)
+
+
+def test_new_words_share_the_probability_of_one(recognizer, packed):
+    """The path of a word of four new ones costs ln 4 more than that of the only one."""
+    costs = []
+    for words in ({"ABC": "a b c"}, {"ABC": "a b c", "BBB": "b b b", "CCC": "c c c", "AAA": "a a a"}):
+        extended = recognizer.with_words(words).with_options(word_penalty=0.0)
+        audio = extended._audio.open(packed / "speech.wav", None)
+        result = extended.with_hotwords({"ABC": 10.0}).decoder.decode(extended._audio.scores(audio, audio.whole())[0])
+        assert set(result.text) == {"ABC"}
+        costs.append(result.cost)
+    assert costs[1] - costs[0] == pytest.approx(len(result.text) * math.log(4), abs=1e-3)
 
 
 def test_transcribe_adds_the_words_of_a_file(packed, tmp_path, capsys):
