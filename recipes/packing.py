@@ -25,7 +25,8 @@ Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
 class Layout:
     """Where a recipe writes the parts, relative to its output directory.
 
-    fold: map of phones for the error rate.
+    fold: map of phones for the error rate; aligner, aligner_graph, aligner_window: a network that aligns, a graph of
+    its phone models, and the frames in its input.
     """
 
     model: str
@@ -38,11 +39,14 @@ class Layout:
     hypotheses: str
     unit: str
     fold: Path | None = None
+    aligner: str | None = None
+    aligner_graph: str | None = None
+    aligner_window: int | None = None
 
     def files(self, root: Path) -> Files:
         """Return the parts of an experiment."""
-        names = ("model", "graph", "lm", "features", "dictionary", "tuned")
-        return {name: root / getattr(self, name) for name in names}
+        names = ("model", "graph", "lm", "features", "dictionary", "tuned", "aligner", "aligner_graph")
+        return {name: root / place for name in names if (place := getattr(self, name)) is not None}
 
 
 LAYOUTS: dict[LayoutName, Layout] = {
@@ -73,7 +77,11 @@ LAYOUTS["own-given"] = replace(
     hypotheses="final/decode/given/test.mlf",
 )  # fmt: skip
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
-    replace(LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}")
+    replace(
+        LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}",
+        aligner="first/model/own.dnn", aligner_graph="graph/trained/graph.dg",
+        aligner_window=21,
+    )
     for name in ("own", "own-given")
 )  # fmt: skip
 LAYOUTS["an4-blstm"], LAYOUTS["an4-dnn-blstm"] = (
@@ -98,6 +106,11 @@ class PartOptions(Options):
     g2p: Path | None = option(None, "model of argonaut g2p train, for words that the dictionary lacks")
     second_pass: Path | None = option(None, "recurrent language model that rescores lattices")
     second_pass_weight: float = option(0.5, "share of {second_pass} in ln P of a word", least=0, most=1)
+    aligner: Path | None = option(
+        None, "network that aligns instead of {model}; with shorter frames, its boundaries are better"
+    )
+    aligner_graph: Path | None = option(None, "a graph of its phone models; only the tables beside it are taken")
+    aligner_window: int | None = option(None, "frames in its input (default: as trained)", least=1)
     tuned: Path | None = option(None, "search options, tune.json of a recipe")
     window: int | None = option(None, "frames in the input of the model (default: as trained)", least=1)
     output_node: str | None = option(None, "node of the log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
@@ -113,7 +126,10 @@ class PartOptions(Options):
     def files(self) -> Files:
         """Return the files that are given."""
         names = {"dictionary": "dict", "ivectors": "ivector_model"}
-        parts = ("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "second_pass", "tuned")
+        parts = (
+            *("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "second_pass", "tuned"),
+            *("aligner", "aligner_graph"),
+        )
         return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
 
 
@@ -162,6 +178,8 @@ class PackOptions(Options):
         for name in ("model", "graph", "features"):
             is_there = self.experiment is not None or getattr(self.parts, name) is not None
             self.parts.require(name, is_there, "is missing; expected it, or an experiment")
+        has_graph = self.parts.aligner is None or self.parts.aligner_graph is not None
+        self.parts.require("aligner_graph", has_graph, "is missing; expected a graph of the phone models of {aligner}")
 
 
 def make_bundle(options: PackOptions) -> "Bundle":
@@ -191,15 +209,17 @@ def make_bundle(options: PackOptions) -> "Bundle":
             about = replace(options.about, name=options.about.name or options.experiment.name)
             converted = sphinx_parts(options, directory)
             return make_bundle(replace(options, experiment=None, parts=converted, about=about))
-    from decoder.recognizer import BundleParts, ModelCard, SecondPassOptions, pack
+    from decoder.recognizer import AlignerParts, BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
 
     files = options.parts.files()
     about = options.about
+    aligner_window = options.parts.aligner_window
     errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
+        aligner_window = aligner_window or layout.aligner_window
         files = layout.files(options.experiment) | files
         errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
     card = ModelCard()
@@ -216,6 +236,7 @@ def make_bundle(options: PackOptions) -> "Bundle":
         ivectors=files.get("ivectors"),
         g2p=files.get("g2p"),
         second_pass=files.get("second_pass"),
+        aligner=AlignerParts(files["aligner"], files["aligner_graph"], aligner_window) if "aligner" in files else None,
         second_pass_options=SecondPassOptions(weight=options.parts.second_pass_weight),
         window=options.parts.window,
         output=options.parts.output_node or BundleParts.output,

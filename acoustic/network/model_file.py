@@ -18,7 +18,7 @@ in no fixed order, and equal models should be equal files.
 import math
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,9 +36,10 @@ from readers.language.vocabulary_record import parse_vocabularies, vocabularies_
 from readers.tables.tensor_file import TRANSPOSED, load_tensors, tensor_bytes
 
 FORMAT, VERSION = "argonaut-network", 1
+Precision = Literal["float32", "bfloat16", "int8"]
 
 
-def scoring_bytes(path: str | Path, output: str, bfloat16: bool = False) -> bytes:
+def scoring_bytes(path: str | Path, output: str, precision: Precision = "float32") -> bytes:
     """Return the content of a model file that has only what one output depends on, transposed.
 
     The matrices of a transposed file that is mapped into memory are used where they are.
@@ -49,8 +50,10 @@ def scoring_bytes(path: str | Path, output: str, bfloat16: bool = False) -> byte
         A file that `save_model` wrote.
     output : str
         The name of the output node.
-    bfloat16 : bool
-        Whether matrices are rounded to numbers of 16 bits, those with the exponents of float32.
+    precision : {"float32", "bfloat16", "int8"}
+        To what the numbers of matrices are rounded; they are stored as float32, which then compresses better.
+        "bfloat16": 16 bits, with the exponents of float32; "int8": at most 127 multiples, of either sign, of a power of
+        two for each row.
 
     Raises
     ------
@@ -79,18 +82,28 @@ def scoring_bytes(path: str | Path, output: str, bfloat16: bool = False) -> byte
     metadata.pop(VOCABULARIES, None)
     metadata[TRANSPOSED] = True
     kept = {name: array for name, array in tensors.items() if name in needed}
-    if bfloat16:
-        kept = {name: _bfloat16(array) for name, array in kept.items()}
+    if precision != "float32":
+        rounded = _ROUNDED[precision]
+        matrices = {name for name, array in kept.items() if array.dtype == np.float32 and 1 not in array.shape}
+        kept = {name: rounded(array) if name in matrices else array for name, array in kept.items()}
     return tensor_bytes(kept, metadata)
 
 
 def _bfloat16(array: np.ndarray) -> np.ndarray:
-    """Return float32 numbers rounded to the nearest bfloat16, half to even; vectors and other types as they are."""
-    if array.dtype != np.float32 or 1 in array.shape:
-        return array
+    """Return float32 numbers rounded to the nearest bfloat16, half to even."""
     bits = array.view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
     return np.asfortranarray(rounded.view(np.float32)) if array.flags.f_contiguous else rounded.view(np.float32)
+
+
+def _int8(array: np.ndarray) -> np.ndarray:
+    """Return float32 numbers (m, n) rounded to multiples of a power of two in each row, the least of which 127 do."""
+    largest = np.abs(array).max(axis=1, keepdims=True)
+    step = np.exp2(np.ceil(np.log2(np.maximum(largest, np.finfo(np.float32).tiny) / 127)))
+    return np.asarray(np.round(array / step) * step, np.float32, order="K")
+
+
+_ROUNDED = {"bfloat16": _bfloat16, "int8": _int8}
 
 
 def save_model(network: Network, path: str | Path) -> None:

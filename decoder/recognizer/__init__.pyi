@@ -4,12 +4,14 @@ from decoder.recognizer.calibration import Calibration as Calibration
 from decoder.recognizer.calibration import MeasuredConfidence as MeasuredConfidence
 from decoder.recognizer.calibration import fit_calibration as fit_calibration
 from decoder.recognizer.calibration import measure as measure
+from decoder.recognizer.description import AlignerDescription as AlignerDescription
 from decoder.recognizer.description import BundleDescription as BundleDescription
 from decoder.recognizer.description import MeasuredErrors as MeasuredErrors
 from decoder.recognizer.description import ModelCard as ModelCard
 from decoder.recognizer.forced_aligner import ForcedAligner as ForcedAligner
 from decoder.recognizer.front_end import FrontEnd as FrontEnd
 from decoder.recognizer.grammar import Grammar as Grammar
+from decoder.recognizer.packing import AlignerParts as AlignerParts
 from decoder.recognizer.packing import BundleParts as BundleParts
 from decoder.recognizer.packing import add_calibration as add_calibration
 from decoder.recognizer.packing import pack as pack

@@ -7,7 +7,7 @@ time, since scores may come from a file.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acoustic.scoring.opening import open_scorer as open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
@@ -21,6 +21,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 from decoder.lm.mapped_model import load_language_model, open_language_model
 from decoder.lm.new_words import with_rare_words
 from decoder.recognizer.bundle import (
+    ALIGNER,
     CALIBRATION,
     CNTKMAP,
     DICTIONARY,
@@ -29,6 +30,7 @@ from decoder.recognizer.bundle import (
     IVECTORS,
     LM,
     MODEL,
+    NETWORK_MEMBERS,
     PRONUNCIATION,
     SEARCH,
     SECOND_PASS,
@@ -65,7 +67,7 @@ def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     parts = bundle.parts
     about = bundle.description
     name = f"{bundle.path}"
-    front_end = open_bundle_scores(bundle)
+    front_end = open_bundle_scores(bundle, recognising_network(bundle))
     settings: dict[str, Any] = {"new_sentence": NEW_SENTENCE_COST, **about.options}
     options = SearchOptions(**settings, silence=about.silence, lattice_beam=LATTICE_BEAM)
     lm = load_language_model(parts[LM], verify=False) if LM in parts else None
@@ -74,11 +76,48 @@ def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
     return front_end, decoder
 
 
-def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
-    """Return the front end of a bundle: features and acoustic model."""
+class BundleNetwork(NamedTuple):
+    """A network of a bundle.
+
+    Attributes
+    ----------
+    members : mapping of str to FilePart
+        The network and the tables of its phone models, by the names in `NETWORK_MEMBERS`.
+    output : str
+        Output node.
+    window : int
+        Frames that the input stacks.
+    options : mapping of str to float
+        Search options by the names of SearchOptions.
+    """
+
+    members: Mapping[str, FilePart]
+    output: str
+    window: int
+    options: Mapping[str, float]
+
+
+def recognising_network(bundle: Bundle) -> BundleNetwork:
+    """Return the network of the search."""
     about = bundle.description
-    scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
-    ivectors = bundle.parts.get(IVECTORS)
+    members = {name: part for name, part in bundle.parts.items() if name in NETWORK_MEMBERS}
+    return BundleNetwork(members, about.output, about.window, about.options)
+
+
+def aligning_network(bundle: Bundle) -> BundleNetwork:
+    """Return the network that aligns: that of the search, unless the bundle has one for this."""
+    about = bundle.description.aligner
+    if about is None:
+        return recognising_network(bundle)
+    members = {name.removeprefix(ALIGNER): part for name, part in bundle.parts.items() if name.startswith(ALIGNER)}
+    return BundleNetwork(members, about.output, about.window, {**bundle.description.options, **about.options})
+
+
+def open_bundle_scores(bundle: Bundle, network: BundleNetwork) -> "FrontEnd":
+    """Return the front end of a bundle: features and a network."""
+    about = bundle.description
+    scorer = open_scorer(network.members[MODEL], network.output, network.window, ignore_mismatch=True)
+    ivectors = bundle.parts.get(IVECTORS) if scorer.ivector_dim else None
     front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
     if about.lowest_rate:
         front_end.lowest_rate = about.lowest_rate
@@ -174,21 +213,23 @@ def bundle_dictionary(bundle: Bundle) -> tuple[list[Pronunciation], FilePart | N
     return read_any_dictionary(bundle.parts[DICTIONARY]), bundle.parts.get(G2P_MODEL)
 
 
-def transcript_graphs(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> TranscriptGraphs:
-    """Return what alignment needs, from a bundle with tables; dictionary: instead of that of the bundle.
+def transcript_graphs(
+    bundle: Bundle, network: BundleNetwork, dictionary: Sequence[Pronunciation] | None = None
+) -> TranscriptGraphs:
+    """Return what alignment with a network needs, from a bundle with tables.
 
-    Raises ConfigError for a bundle without them.
+    dictionary: instead of that of the bundle.  Raises ConfigError for a bundle without them.
     """
-    parts = bundle.parts
-    if "state_map" not in parts or (dictionary is None and DICTIONARY not in parts):
+    tables = network.members
+    if "state_map" not in tables or (dictionary is None and DICTIONARY not in bundle.parts):
         raise ConfigError(f"{bundle.path}: no dictionary and state_map; expected both in the bundle, for alignment")
     options = GraphOptions()
-    if "silence" in parts:
-        silence, topology = read_silence(parts["silence"])
+    if "silence" in tables:
+        silence, topology = read_silence(tables["silence"])
         options = GraphOptions(silence=silence, silence_topology=topology)
-    models = PhoneModels.of_tables(parts)
-    dictionary = read_any_dictionary(parts[DICTIONARY]) if dictionary is None else dictionary
-    return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(parts[CNTKMAP]), options)
+    models = PhoneModels.of_tables(tables)
+    dictionary = read_any_dictionary(bundle.parts[DICTIONARY]) if dictionary is None else dictionary
+    return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(tables[CNTKMAP]), options)
 
 
 def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation]) -> Decoder:
@@ -275,12 +316,18 @@ def open_alignment(path: Path, dictionary: str | Path | Sequence[Pronunciation] 
         front_end, graphs = open_flat_start(path, dictionary)
         return {"front_end": front_end, "graphs": graphs}
     bundle = Bundle.open(path)
-    options: dict[str, Any] = dict(bundle.description.options)
+    g2p = bundle.parts.get(G2P_MODEL) if dictionary is None else None
+    return bundle_alignment(bundle, dictionary) | {"g2p": g2p}
+
+
+def bundle_alignment(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> dict[str, Any]:
+    """Return front end, graphs and search options of an aligner; dictionary: instead of that of the bundle."""
+    network = aligning_network(bundle)
+    options: dict[str, Any] = dict(network.options)
     return {
-        "front_end": open_bundle_scores(bundle),
-        "graphs": transcript_graphs(bundle, dictionary),
+        "front_end": open_bundle_scores(bundle, network),
+        "graphs": transcript_graphs(bundle, network, dictionary),
         "search": SearchOptions(**options, silence=bundle.description.silence),
-        "g2p": bundle.parts.get(G2P_MODEL) if dictionary is None else None,
     }
 
 
@@ -306,6 +353,12 @@ def _pronunciation(bundle: Bundle) -> Figures:
     return [("pronunciation", f"scores, from {size}")]
 
 
+def _aligner(bundle: Bundle) -> Figures:
+    """Return which network aligns, if it is not that of the search."""
+    about = bundle.description.aligner
+    return [] if about is None else [("aligner", f"network of its own, window {about.window} frames")]
+
+
 def _second_pass(bundle: Bundle) -> Figures:
     """Return how lattices are rescored, if they are."""
     from decoder.results.second_pass import SecondPassOptions
@@ -327,6 +380,7 @@ def summary(path: str) -> Figures:
         *about.figures(),
         ("features", f"{about.hcopy.get('TARGETKIND', '')}, window {about.window} frames"),
         ("options", options or "none"),
+        *_aligner(opened),
         *_confidences(opened),
         *_pronunciation(opened),
         *_second_pass(opened),

@@ -41,9 +41,11 @@ TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argo
 CALIBRATION = "calibration.json"
 PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
 SECOND_PASS, SECOND_PASS_SETTINGS = "second_pass.safetensors", "second_pass.json"  # a network as language model
+NETWORK_MEMBERS = (MODEL, CNTKMAP, *TABLES)  # a network, and the phone models whose states are its outputs
+ALIGNER = "aligner."  # prefix of the members of a network that aligns instead of that of the search
 MEMBERS = (
     *(*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL),
-    *(SECOND_PASS, SECOND_PASS_SETTINGS),
+    *(SECOND_PASS, SECOND_PASS_SETTINGS, *(ALIGNER + name for name in NETWORK_MEMBERS)),
 )
 PACKED = ".xz"  # suffix of the members of a compact bundle
 ZIP_MAGIC = b"PK\x03\x04"
@@ -235,7 +237,10 @@ def _described(
     if part.size > MAX_BYTES:
         raise FormatError(f"{part}: {part.size} bytes; expected at most {MAX_BYTES}; {AGAIN}")
     data = undump(part.read_bytes(), str(part))
-    return BundleDescription.parse(data, str(part)), _listed(data["members"], str(part), required)
+    description = BundleDescription.parse(data, str(part))
+    if description.aligner is not None:
+        required = (*required, *(ALIGNER + name for name in (MODEL, CNTKMAP, "state_map")))
+    return description, _listed(data["members"], str(part), required)
 
 
 def is_bundle(path: str | Path) -> bool:

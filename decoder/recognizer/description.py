@@ -9,7 +9,11 @@
      "members": [{"name": "graph.dg", "size": 123456, "crc32": [1234567890]}, ...], "crc32": 2345678901}
 
 The fields vocabulary (words that can be recognised), lowest_rate (of the audio that the network was trained for, if it
-is less than sample_rate) and card may be missing.  Each member has the CRC-32 of every 4 MiB.  The last entry is the
+is less than sample_rate) and card may be missing, and so may aligner, of a bundle that aligns with another network:
+
+     "aligner": {"output": "ScaledLogLikelihood", "window": 21, "options": {"acweight": 0.1}}
+
+Each member has the CRC-32 of every 4 MiB.  The last entry is the
 CRC-32 of all the others, as compact JSON with sorted keys, so that a changed option is noticed, too.
 """
 
@@ -36,7 +40,8 @@ _FIELDS = {
     *("format", "version", "name", "language", "licence", "created_by", "sample_rate", "features", "hcopy", "window"),
     *("output", "options", "silence", "errors", "members", CHECKSUM),
 }
-_OPTIONAL_FIELDS = {"vocabulary", "lowest_rate", "card"}
+_OPTIONAL_FIELDS = {"vocabulary", "lowest_rate", "card", "aligner"}
+_ALIGNER_FIELDS = {"output", "window", "options"}
 _CARD_FIELDS = {"data", "hours", "speakers", "weaknesses"}
 
 
@@ -119,6 +124,37 @@ class ModelCard:
 
 
 @dataclass(frozen=True)
+class AlignerDescription:
+    """How a network is used that aligns instead of that of the search.
+
+    Attributes
+    ----------
+    window : int
+        Frames that its input stacks.
+    output : str
+        Its output node.
+    options : mapping of str to float
+        Search options for it, in long recordings, which replace those of the bundle.
+    """
+
+    window: int
+    output: str = "ScaledLogLikelihood"
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the field aligner of bundle.json."""
+        return {"output": self.output, "window": self.window, "options": dict(self.options)}
+
+    @classmethod
+    def parse(cls, data: Any, where: str) -> Self:
+        """Return the description in a JSON object.  Raises FormatError for unexpected fields, and a wrong value."""
+        if not isinstance(data, dict) or data.keys() != _ALIGNER_FIELDS:
+            raise FormatError(f"{where}: aligner {str(data)[:60]!r}; expected {', '.join(sorted(_ALIGNER_FIELDS))}")
+        check = _Checks(data, f"{where}: aligner")
+        return cls(check.window(), check.text("output"), check.options())
+
+
+@dataclass(frozen=True)
 class BundleDescription:
     """What a bundle says about itself, without its members.
 
@@ -146,6 +182,8 @@ class BundleDescription:
     lowest_rate : int
         Sample rate in Hz from which audio is accepted without the option upsample; 0 for `sample_rate`.
     card : ModelCard
+    aligner : AlignerDescription, optional
+        Of the network that aligns, if it is not that of the search.
     """
 
     name: str
@@ -163,6 +201,7 @@ class BundleDescription:
     vocabulary: int = 0
     lowest_rate: int = 0
     card: ModelCard = field(default_factory=ModelCard)
+    aligner: AlignerDescription | None = None
 
     def figures(self) -> Figures:
         """Return names and values for people."""
@@ -204,6 +243,7 @@ class BundleDescription:
             "vocabulary": self.vocabulary,
             "lowest_rate": self.lowest_rate,
             "card": self.card.as_json(),
+            **({} if self.aligner is None else {"aligner": self.aligner.as_json()}),
         }
 
     @classmethod
@@ -228,7 +268,6 @@ class BundleDescription:
         """
         check = _Checks(data, where)
         check.names()
-        options = check.mapping("options", "search options", is_search_option)
         hcopy = check.mapping("hcopy", "settings of HCopy", lambda name, value: _is_text(value, MAX_HCOPY))
         silence = data["silence"]
         listed = isinstance(silence, list) and len(silence) <= MAX_ENTRIES
@@ -239,21 +278,19 @@ class BundleDescription:
             check.refuse("errors", "objects with test_set, unit, percent, utterances and words")
         if "card" not in data:  # of a bundle of an earlier release
             check.data = data = {"vocabulary": 0, "lowest_rate": 0, "card": ModelCard().as_json(), **data}
-        window = check.whole("window", 1, MAX_WINDOW)
-        if window % 2 == 0:
-            check.refuse("window", "an odd number of frames")
         return cls(
             **{name: check.text(name) for name in ("name", "language", "licence", "created_by", "output")},
             sample_rate=check.whole("sample_rate", 1, MAX_RATE),
             record=FeatureRecord.parse(data["features"], where),
             hcopy=hcopy,
-            window=window,
-            options=options,
+            window=check.window(),
+            options=check.options(),
             silence=None if silence is None else tuple(silence),
             errors=tuple(map(_measured, errors)),
             vocabulary=check.whole("vocabulary", 0, 2**31),
             lowest_rate=check.whole("lowest_rate", 0, MAX_RATE),
             card=ModelCard.parse(data["card"], where),
+            aligner=AlignerDescription.parse(data["aligner"], where) if "aligner" in data else None,
         )
 
 
@@ -282,6 +319,15 @@ class _Checks:
         if type(value) is not int or not least <= value <= most:
             self.refuse(name, f"a whole number, {least} to {most}")
         return value
+
+    def window(self) -> int:
+        window = self.whole("window", 1, MAX_WINDOW)
+        if window % 2 == 0:
+            self.refuse("window", "an odd number of frames")
+        return window
+
+    def options(self) -> dict[str, Any]:
+        return self.mapping("options", "search options", is_search_option)
 
     def mapping(self, name: str, what: str, sound: Callable[[str, Any], bool]) -> dict[str, Any]:
         value = self.data[name]

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from acoustic.network.model_file import scoring_bytes
+from acoustic.network.model_file import Precision, scoring_bytes
 from acoustic.scoring.mixture_scorer import is_mixture_model
 from acoustic.scoring.opening import open_scorer
 from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
+from acoustic.scoring.window_scorer import WindowScorer
 from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.graph_file import load_defaults, load_graph, save_graph
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
+    ALIGNER,
     CALIBRATION,
     CNTKMAP,
     DESCRIPTION,
@@ -27,6 +29,7 @@ from decoder.recognizer.bundle import (
     LM,
     LOCAL_HEADER,
     MODEL,
+    NETWORK_MEMBERS,
     PACKED,
     SEARCH,
     SECOND_PASS,
@@ -37,7 +40,8 @@ from decoder.recognizer.bundle import (
     describe,
 )
 from decoder.recognizer.calibration import Calibration
-from decoder.recognizer.description import BundleDescription, MeasuredErrors, ModelCard
+from decoder.recognizer.description import AlignerDescription, BundleDescription, MeasuredErrors, ModelCard
+from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.recognizer import Recognizer
 from decoder.results.second_pass import SecondPassOptions
 from decoder.search.options import SearchOptions
@@ -58,6 +62,33 @@ EXTRA_HEADER = 4  # bytes of an extra field before its content
 ZIP64_EXTRA = 20  # bytes that zipfile adds to the header of a large member
 LARGE = 1 << 31  # bytes of a member from which zipfile may need that field
 PIECE = 1 << 20  # bytes copied at a time
+
+
+@dataclass(frozen=True)
+class AlignerParts:
+    """A network that aligns instead of that of the search: with shorter frames, its boundaries are better.
+
+    Its features are those of the bundle.
+
+    Attributes
+    ----------
+    model : Path
+        A file of Argonaut.
+    graph : Path
+        Any graph of its phone models; only the tables beside it are taken.
+    window : int, optional
+        Frames that its input stacks; by default as the model was trained.
+    output : str
+        Output node.
+    options : mapping of str to float
+        Search options for it, in long recordings; by default the usual acoustic weight of networks by cross entropy.
+    """
+
+    model: Path
+    graph: Path
+    window: int | None = None
+    output: str = "ScaledLogLikelihood"
+    options: Mapping[str, float] = field(default_factory=lambda: {"acweight": 0.1})
 
 
 @dataclass(frozen=True)
@@ -85,6 +116,7 @@ class BundleParts:
     second_pass : Path, optional
         Recurrent language model that rescores lattices, trained with LMSequenceReader.
     second_pass_options : SecondPassOptions
+    aligner : AlignerParts, optional
     window : int, optional
         Frames that the network's input stacks; by default as the model was trained.
     output : str
@@ -102,8 +134,9 @@ class BundleParts:
         Sample rate in Hz from which audio is accepted without being asked; 0 for `sample_rate`.
     card : ModelCard
     compact : bool
-        Whether to make a small file for distribution: weights of 16 bits (bfloat16), costs of the language model in
-        steps of 1/32, members compressed by xz, without the search tables; it is unpacked when it is first opened.
+        Whether to make a small file for distribution: weights of 16 bits (bfloat16), those of the aligner of 8, costs
+        of the language model in steps of 1/32, members compressed by xz, without the search tables; it is unpacked when
+        it is first opened.
     """
 
     model: Path
@@ -116,6 +149,7 @@ class BundleParts:
     g2p: Path | None = None
     second_pass: Path | None = None
     second_pass_options: SecondPassOptions = field(default_factory=SecondPassOptions)
+    aligner: AlignerParts | None = None
     window: int | None = None
     output: str = "ScaledLogLikelihood"
     options: Mapping[str, float] = field(default_factory=dict)
@@ -287,6 +321,8 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
         fill(directory)
         description = Bundle.open(directory).description
         Recognizer.load(directory)
+        if description.aligner is not None:
+            ForcedAligner.load(directory)
         if compact:
             _compress(description, directory)
         if path.suffix == SUFFIX:
@@ -304,21 +340,15 @@ def refuse_onnx(model: Path) -> None:
 
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
-    refuse_onnx(parts.model)
-    scorer = open_scorer(parts.model, parts.output, parts.window)
-    if is_mixture_model(parts.model):
-        shutil.copyfile(parts.model, directory / MODEL)
-    else:
-        (directory / MODEL).write_bytes(scoring_bytes(parts.model, parts.output, parts.compact))
-    tables = Path(parts.graph).parent
+    scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")
     graph = load_graph(parts.graph)
-    copied = {GRAPH: parts.graph, CNTKMAP: tables / CNTKMAP, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}
-    for name, source in copied.items():
+    for name, source in {GRAPH: parts.graph, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}.items():
         if source is not None:
             shutil.copyfile(source, directory / name)
-    for name in TABLES:
-        if (tables / name).exists():
-            shutil.copyfile(tables / name, directory / name)
+    aligner = None
+    if parts.aligner is not None:
+        other = _fill_network(parts.aligner, directory, "int8" if parts.compact else "float32", ALIGNER)
+        aligner = AlignerDescription(other.window, parts.aligner.output, parts.aligner.options)
     if parts.lm is not None:
         lm = open_language_model(parts.lm)
         save_language_model(rounded(lm) if parts.compact else lm, directory / LM)
@@ -349,9 +379,31 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         vocabulary=_num_words(graph),
         lowest_rate=parts.lowest_rate,
         card=parts.card,
+        aligner=aligner,
     )
     _make_search_tables(directory, description)
     describe(description, directory)
+
+
+def _fill_network(
+    parts: BundleParts | AlignerParts, directory: Path, precision: Precision, prefix: str = ""
+) -> WindowScorer:
+    """Write a network and the tables of its phone models to a directory; return its scorer.
+
+    prefix: of the names of the files.
+    """
+    refuse_onnx(parts.model)
+    scorer = open_scorer(parts.model, parts.output, parts.window)
+    model = directory / f"{prefix}{MODEL}"
+    if is_mixture_model(parts.model):
+        shutil.copyfile(parts.model, model)
+    else:
+        model.write_bytes(scoring_bytes(parts.model, parts.output, precision))
+    tables = Path(parts.graph).parent
+    for name in NETWORK_MEMBERS:
+        if name == CNTKMAP or (name in TABLES and (tables / name).exists()):
+            shutil.copyfile(tables / name, directory / f"{prefix}{name}")
+    return scorer
 
 
 def _compress(description: BundleDescription, directory: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
+    bundle_alignment,
     has_tables,
     open_bundle,
     open_second_pass,
     read_calibration,
+    recognising_network,
     transcript_graphs,
 )
 from decoder.recognizer.bundle import G2P_MODEL, Bundle
@@ -315,7 +317,9 @@ class Recognizer(Variants):
         return self.aligner().align(audio, text, rate)
 
     def aligner(self) -> ForcedAligner:
-        """Return the aligner of which `align` is a short form; it shares the acoustic model.
+        """Return the aligner of which `align` is a short form.
+
+        It shares the acoustic model, unless the bundle has a network that aligns.
 
         Returns
         -------
@@ -326,14 +330,12 @@ class Recognizer(Variants):
         ConfigError
             For a recogniser without dictionary and tables of models.
         """
-        return ForcedAligner(
-            self.front_end,
-            self._transcript_graphs(),
-            audio=self._audio.options,
-            name=self.name,
-            search=self.decoder.options,
-            g2p=None if self._bundle is None else self._bundle.parts.get(G2P_MODEL),
-        )
+        graphs = self._transcript_graphs()
+        parts: dict[str, Any] = {"front_end": self.front_end, "graphs": graphs, "search": self.decoder.options}
+        if self._bundle is not None and self._bundle.description.aligner is not None:
+            parts = bundle_alignment(self._bundle, graphs.dictionary)
+        g2p = None if self._bundle is None else self._bundle.parts.get(G2P_MODEL)
+        return ForcedAligner(**parts, audio=self._audio.options, name=self.name, g2p=g2p)
 
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
         scores, period = self._audio.scores(recording, samples)
@@ -361,7 +363,7 @@ class Recognizer(Variants):
                 raise ConfigError(
                     f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
                 )
-            self._alignment = transcript_graphs(self._bundle)
+            self._alignment = transcript_graphs(self._bundle, recognising_network(self._bundle))
         return self._alignment
 
 

@@ -9,7 +9,7 @@ from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.aligner import Aligner
 from decoder.g2p.completion import Guesses
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.recognizer.assembly import open_bundle, transcript_graphs
+from decoder.recognizer.assembly import open_bundle, recognising_network, transcript_graphs
 from decoder.recognizer.bundle import LM, MODEL, Bundle
 from decoder.recognizer.description import MAX_TEXT, BundleDescription
 from decoder.recognizer.jobs.adaptation.language import TextFit
@@ -144,7 +144,7 @@ def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = sile
     keeps_words = options.speech.keep_words
     if LM not in bundle.parts and not keeps_words:
         raise ConfigError(f"{bundle.path}: no language model; expected one in the bundle, for a mixture with the text")
-    graphs = transcript_graphs(bundle)
+    graphs = transcript_graphs(bundle, recognising_network(bundle))
     require_phones(given, graphs, dictionary.dict)
     known = {entry.word for entry in (*(graphs.dictionary or ()), *given)}
     speech = None if options.corpus is None else AdaptationSpeech(options.corpus, options.speech, known)
@@ -200,7 +200,7 @@ def _adapt_to_speech(
     """Adapt the network of a bundle, and count the errors of what is held out before and after."""
     front_end, decoder = open_bundle(bundle)
     if words is not None:
-        graphs = transcript_graphs(bundle, words.words.dictionary)
+        graphs = transcript_graphs(bundle, recognising_network(bundle), words.words.dictionary)
     spoken = speech.align(front_end, Aligner(graphs), progress)
     training = [each for each in spoken if each.name not in speech.held_out and each.labels is not None]
     held_out = [each for each in spoken if each.name in speech.held_out]

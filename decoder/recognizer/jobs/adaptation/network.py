@@ -190,4 +190,4 @@ def _packed(bundle: Bundle, weights: Mapping[str, Any]) -> bytes:
     with scratch_directory() as directory:
         path = directory / MODEL
         save_model(network, path)
-        return scoring_bytes(path, bundle.description.output, bundle.is_compact)
+        return scoring_bytes(path, bundle.description.output, "bfloat16" if bundle.is_compact else "float32")

@@ -1,0 +1,144 @@
+"""A bundle with a network that aligns, besides that of the search."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from acoustic.network.model_file import scoring_bytes
+from decoder import Recognizer
+from decoder.recognizer import AlignerParts, BundleDescription, pack
+from decoder.recognizer.bundle import ALIGNER, DESCRIPTION, Bundle
+from decoder.recognizer.description import dump, undump
+from decoder.recognizer.forced_aligner import ForcedAligner
+from readers.common.files import write_content
+from readers.errors import FormatError
+from readers.tables.tensor_file import load_tensors, tensor_bytes
+from recipes.cli.main import main
+from tests.recipes.cli.bundle.conftest import parts_of
+from tests.recipes.systems.small_system import STATES
+
+
+def change(model, path, of_tensor) -> AlignerParts:
+    """Write a network whose outputs are changed, with its tables in the directory of `path`."""
+    tensors, metadata = load_tensors(model)
+    changed = {name: of_tensor(array) if len(array) == len(STATES) else array for name, array in tensors.items()}
+    write_content(path, tensor_bytes(changed, metadata))
+    return AlignerParts(path, path.parent / "graph.dg")
+
+
+@pytest.fixture(scope="module")
+def reversed_parts(small_system, tmp_path_factory) -> AlignerParts:
+    """The network and its tables with all states in the other order: they belong together, and to nothing else."""
+    root = tmp_path_factory.mktemp("reversed")
+    shutil.copytree(small_system / "graph", root, dirs_exist_ok=True)
+    rows = [line.split() for line in (root / "cntkmap").read_text().splitlines()]
+    lines = (f"{state} {len(STATES) - 1 - int(row)}\n" for state, row in rows)
+    (root / "cntkmap").write_text("".join(lines))
+    return change(small_system / "model/net", root / "net", lambda array: np.asfortranarray(array[::-1]))
+
+
+@pytest.fixture(scope="module")
+def bundles(small_system, reversed_parts, tmp_path_factory):
+    root = tmp_path_factory.mktemp("bundles")
+    (root / "deaf").mkdir()
+    shutil.copytree(small_system / "graph", root / "deaf", dirs_exist_ok=True)
+    deaf = change(small_system / "model/net", root / "deaf/net", np.zeros_like)
+    for name, aligner, compact in (
+        ("reversed", reversed_parts, False), ("compact", reversed_parts, True), ("deaf", deaf, False),
+    ):  # fmt: skip
+        pack(parts_of(small_system, aligner=aligner, compact=compact), root / f"{name}.argo")
+    return root
+
+
+def times(transcript):
+    return [(phone.text, phone.start, phone.end) for phone in transcript.phones]
+
+
+@pytest.mark.parametrize("of_bundle", [ForcedAligner.load, lambda path: Recognizer.load(path).aligner()])
+def test_it_aligns_with_its_own_tables(bundles, packed, of_bundle):
+    expected = ForcedAligner.load(packed / "digits.argo").align(packed / "speech.wav", "AB C")
+    aligned = of_bundle(bundles / "reversed.argo").align(packed / "speech.wav", "AB C")
+    assert times(aligned) == times(expected)
+    assert [word.confidence for word in aligned.words] == [word.confidence for word in expected.words]
+
+
+def test_a_compact_one_has_weights_of_8_bits(bundles, packed, small_system):
+    expected = ForcedAligner.load(packed / "digits.argo").align(packed / "speech.wav", "AB C")
+    aligned = ForcedAligner.load(bundles / "compact.argo").align(packed / "speech.wav", "AB C")
+    assert [phone.text for phone in aligned.phones] == [phone.text for phone in expected.phones]
+    for phone, other in zip(aligned.phones, expected.phones, strict=True):
+        assert phone.start == pytest.approx(other.start, abs=0.01)
+    tensors, _ = load_tensors(Bundle.open(bundles / "compact.argo").parts[f"{ALIGNER}model.safetensors"])
+    rows = [row for array in tensors.values() if array.dtype == np.float32 and 1 not in array.shape for row in array]
+    assert rows
+    for row in rows:
+        assert len(np.unique(np.abs(row))) <= 128
+        assert len(np.unique(row)) > 10
+
+
+def test_the_search_has_the_other_network(bundles, packed):
+    recognizer = Recognizer.load(bundles / "deaf.argo")
+    assert recognizer.transcribe(packed / "speech.wav").text == "AB C"
+    (_, second) = recognizer.align(packed / "speech.wav", "AB C").words
+    assert second.confidence == pytest.approx(1.0)  # all phones match equally well
+    expected = Recognizer.load(packed / "digits.argo").align(packed / "speech.wav", "AB C")
+    assert times(recognizer.align(packed / "speech.wav", "AB C")) != times(expected)
+
+
+def test_added_words_are_aligned_too(bundles, packed):
+    recognizer = Recognizer.load(bundles / "reversed.argo").with_words({"ABC": "a b c"})
+    assert recognizer.align(packed / "speech.wav", "ABC").text == "ABC"
+
+
+def test_a_long_recording_is_aligned_with_it(bundles, packed):
+    aligner = ForcedAligner.load(bundles / "reversed.argo")
+    assert [word.text for word in aligner.align_long(packed / "speech.wav", "AB C").words] == ["AB", "C"]
+
+
+def test_the_command_packs_and_shows_it(small_system, reversed_parts, tmp_path, capsys):
+    root = small_system
+    arguments = [
+        *("pack", "--model", root / "model/net", "--graph", root / "graph/graph.dg", "--dict", root / "dict"),
+        *("--features", root / "hcopy.config", "--lm", root / "lm.arpa", "-o", tmp_path / "x.argo"),
+        *("--aligner", reversed_parts.model),
+    ]
+    assert main(list(map(str, arguments))) == 2
+    assert "--aligner-graph is missing; expected a graph of the phone models of --aligner" in capsys.readouterr().err
+    arguments += ["--aligner-graph", reversed_parts.graph, "--aligner-window", 3]
+    assert main(list(map(str, arguments))) == 0
+    capsys.readouterr()
+    assert main(["info", str(tmp_path / "x.argo")]) == 0
+    assert "network of its own, window 3 frames" in capsys.readouterr().out
+
+
+def test_a_network_without_its_tables_is_refused(small_system, reversed_parts, tmp_path):
+    shutil.copy(reversed_parts.model, tmp_path / "net")
+    with pytest.raises(FileNotFoundError, match="cntkmap"):
+        pack(parts_of(small_system, aligner=AlignerParts(tmp_path / "net", tmp_path / "graph.dg")), tmp_path / "x.argo")
+    (tmp_path / "cntkmap").write_text("a_s2 0\n")
+    with pytest.raises(FormatError, match=r"no member aligner\.state_map; expected one"):
+        pack(parts_of(small_system, aligner=AlignerParts(tmp_path / "net", tmp_path / "graph.dg")), tmp_path / "x.argo")
+    assert not (tmp_path / "x.argo").exists()
+
+
+@pytest.mark.parametrize(
+    ("aligner", "fault"),
+    [
+        ({"output": "x", "window": 3}, "expected options, output, window"),
+        ({"output": "x", "window": 4, "options": {}}, "window is '4'; expected an odd number of frames"),
+        ({"output": "x", "window": 3, "options": {"beem": 1}}, "'beem' is '1'; expected search options"),
+        (["x"], "expected options, output, window"),
+    ],
+)
+def test_a_wrong_description_is_refused(bundles, aligner, fault):
+    part = Bundle.open(bundles / "deaf.argo")
+    data = part.description.as_json() | {"members": [], "aligner": aligner}
+    with pytest.raises(FormatError, match=fault):
+        BundleDescription.parse(undump(dump(data), DESCRIPTION), DESCRIPTION)
+
+
+def test_rounded_rows_of_zeros_stay(small_system, tmp_path):
+    parts = change(small_system / "model/net", tmp_path / "net", np.zeros_like)
+    write_content(tmp_path / "rounded", scoring_bytes(parts.model, parts.output, "int8"))
+    assert not any(array.any() for array in load_tensors(tmp_path / "rounded")[0].values() if len(array) == len(STATES))
