@@ -25,8 +25,8 @@ Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
 class Layout:
     """Where a recipe writes the parts, relative to its output directory.
 
-    fold: map of phones for the error rate; aligner, aligner_graph, aligner_window: a network that aligns, a graph of
-    its phone models, and the frames in its input.
+    fold: map of phones for the error rate; aligner, aligner_graph: a network that aligns, and a graph of its phone
+    models; aligner_window, aligner_node: the frames in its input, and its output node.
     """
 
     model: str
@@ -42,6 +42,7 @@ class Layout:
     aligner: str | None = None
     aligner_graph: str | None = None
     aligner_window: int | None = None
+    aligner_node: str | None = None
 
     def files(self, root: Path) -> Files:
         """Return the parts of an experiment."""
@@ -80,7 +81,7 @@ LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(
         LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}",
         aligner="first/model/own.dnn", aligner_graph="graph/trained/graph.dg",
-        aligner_window=21,
+        aligner_window=21, aligner_node="HLast",
     )
     for name in ("own", "own-given")
 )  # fmt: skip
@@ -111,6 +112,7 @@ class PartOptions(Options):
     )
     aligner_graph: Path | None = option(None, "a graph of its phone models; only the tables beside it are taken")
     aligner_window: int | None = option(None, "frames in its input (default: as trained)", least=1)
+    aligner_node: str | None = option(None, "node of its log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
     tuned: Path | None = option(None, "search options, tune.json of a recipe")
     window: int | None = option(None, "frames in the input of the model (default: as trained)", least=1)
     output_node: str | None = option(None, "node of the log-likelihoods (ScaledLogLikelihood)", metavar="NODE")
@@ -216,16 +218,22 @@ def make_bundle(options: PackOptions) -> "Bundle":
     files = options.parts.files()
     about = options.about
     aligner_window = options.parts.aligner_window
+    aligner_node = options.parts.aligner_node
     errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
         aligner_window = aligner_window or layout.aligner_window
+        aligner_node = aligner_node or layout.aligner_node
         files = layout.files(options.experiment) | files
         errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
     card = ModelCard()
     if about.card is not None:
         card, measured = read_card(about.card)
         errors = (*errors, *measured)
+    aligner = None
+    if "aligner" in files:
+        output = aligner_node or AlignerParts.output
+        aligner = AlignerParts(files["aligner"], files["aligner_graph"], aligner_window, output)
     parts = BundleParts(
         model=files["model"],
         graph=files["graph"],
@@ -236,7 +244,7 @@ def make_bundle(options: PackOptions) -> "Bundle":
         ivectors=files.get("ivectors"),
         g2p=files.get("g2p"),
         second_pass=files.get("second_pass"),
-        aligner=AlignerParts(files["aligner"], files["aligner_graph"], aligner_window) if "aligner" in files else None,
+        aligner=aligner,
         second_pass_options=SecondPassOptions(weight=options.parts.second_pass_weight),
         window=options.parts.window,
         output=options.parts.output_node or BundleParts.output,

@@ -86,6 +86,14 @@ def best_path(links: ScoredLinks) -> list[int]:
     return links.lattice.best_path(links.total)
 
 
+def best_words(lattice: Lattice) -> list[Word]:
+    """The words of the best path with times, without confidences; parameters and errors as of `confident_words`."""
+    begin = word_begins(lattice)
+    end = lattice.time[lattice.end]
+    links = [link for link in best_path(weigh(lattice)) if lattice.word[link] not in SENTENCE_MARKS]
+    return [Word(lattice.word[link], float(begin[link]), float(end[link]), None) for link in links]
+
+
 def confident_words(lattice: Lattice, scale: float = 1.0) -> list[Word]:
     """The words of the best path with times and confidences.
 

@@ -43,23 +43,13 @@ class Row:
     lm: float
 
 
-def rescore_lattice(
-    lattice: Lattice,
-    model: LanguageModel,
-    lm_scale: float | None = None,
-    lm_name: str = "",
-    max_nodes: int = MAX_NODES,
-) -> Lattice:
+def rescore_lattice(lattice: Lattice, model: LanguageModel, max_nodes: int = MAX_NODES) -> Lattice:
     """The lattice with the LM scores of another model; acoustic scores, times, segments and variants do not change.
 
     Parameters
     ----------
     lattice : Lattice
     model : LanguageModel
-    lm_scale : float, optional
-        New LM scale; by default that of the lattice.
-    lm_name : str
-        New name of the language model, lmname of the header.
     max_nodes : int
         The most nodes of the result.
 
@@ -83,11 +73,7 @@ def rescore_lattice(
     start = (links.first, model.start_state)
     rows, reached = _expanded(links, _Scores(model, lattice), start, max_nodes)
     rescored = assembled(links, rows, reached)
-    return replace(
-        rescored,
-        lm_scale=lattice.lm_scale if lm_scale is None else lm_scale,
-        header={**lattice.header} | ({"lmname": lm_name} if lm_name else {}),
-    )
+    return replace(rescored, lm_scale=lattice.lm_scale, header={**lattice.header})
 
 
 def assembled(links: ScoredLinks, rows: Sequence[Row], reached: Sequence[tuple[int, int]]) -> Lattice:

@@ -4,6 +4,7 @@
 time, since scores may come from a file.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -87,21 +88,18 @@ class BundleNetwork(NamedTuple):
         Output node.
     window : int
         Frames that the input stacks.
-    options : mapping of str to float
-        Search options by the names of SearchOptions.
     """
 
     members: Mapping[str, FilePart]
     output: str
     window: int
-    options: Mapping[str, float]
 
 
 def recognising_network(bundle: Bundle) -> BundleNetwork:
     """Return the network of the search."""
     about = bundle.description
     members = {name: part for name, part in bundle.parts.items() if name in NETWORK_MEMBERS}
-    return BundleNetwork(members, about.output, about.window, about.options)
+    return BundleNetwork(members, about.output, about.window)
 
 
 def aligning_network(bundle: Bundle) -> BundleNetwork:
@@ -110,7 +108,7 @@ def aligning_network(bundle: Bundle) -> BundleNetwork:
     if about is None:
         return recognising_network(bundle)
     members = {name.removeprefix(ALIGNER): part for name, part in bundle.parts.items() if name.startswith(ALIGNER)}
-    return BundleNetwork(members, about.output, about.window, {**bundle.description.options, **about.options})
+    return BundleNetwork(members, about.output, about.window)
 
 
 def open_bundle_scores(bundle: Bundle, network: BundleNetwork) -> "FrontEnd":
@@ -303,10 +301,13 @@ def open_flat_start(directory: Path, dictionary: Sequence[Pronunciation]) -> tup
     return FrontEnd(config_of(record), scorer, f"{features}"), graphs
 
 
-def open_alignment(path: Path, dictionary: str | Path | Sequence[Pronunciation] | None = None) -> dict[str, Any]:
-    """Return the parts of an aligner by the names of its arguments; path: a bundle or a directory of a flat start.
+def open_alignment(
+    path: Path, dictionary: str | Path | Sequence[Pronunciation] | None = None
+) -> tuple[dict[str, Any], Callable[[], dict[str, Any]] | None]:
+    """Return the parts of an aligner by the names of its arguments, and its `searching`.
 
-    dictionary: instead of that of the bundle, with its pronunciation model.
+    path: a bundle or a directory of a flat start; dictionary: instead of that of the bundle, with its pronunciation
+    model.
     """
     if isinstance(dictionary, (str, Path)):
         dictionary = read_any_dictionary(dictionary)
@@ -314,20 +315,25 @@ def open_alignment(path: Path, dictionary: str | Path | Sequence[Pronunciation] 
         if dictionary is None:
             raise ConfigError(f"{path}: models without a dictionary; expected one for the words to align")
         front_end, graphs = open_flat_start(path, dictionary)
-        return {"front_end": front_end, "graphs": graphs}
+        return {"front_end": front_end, "graphs": graphs}, None
     bundle = Bundle.open(path)
-    g2p = bundle.parts.get(G2P_MODEL) if dictionary is None else None
-    return bundle_alignment(bundle, dictionary) | {"g2p": g2p}
+    options: dict[str, Any] = dict(bundle.description.options)
+    searching = None
+    if bundle.description.aligner is not None:
+        searching = functools.partial(network_alignment, bundle, recognising_network(bundle), dictionary)
+    parts = network_alignment(bundle, aligning_network(bundle), dictionary)
+    parts["search"] = SearchOptions(**options, silence=bundle.description.silence)
+    parts["g2p"] = bundle.parts.get(G2P_MODEL) if dictionary is None else None
+    return parts, searching
 
 
-def bundle_alignment(bundle: Bundle, dictionary: Sequence[Pronunciation] | None = None) -> dict[str, Any]:
-    """Return front end, graphs and search options of an aligner; dictionary: instead of that of the bundle."""
-    network = aligning_network(bundle)
-    options: dict[str, Any] = dict(network.options)
+def network_alignment(
+    bundle: Bundle, network: BundleNetwork, dictionary: Sequence[Pronunciation] | None = None
+) -> dict[str, Any]:
+    """Return front end and graphs of alignment with a network; dictionary: instead of that of the bundle."""
     return {
         "front_end": open_bundle_scores(bundle, network),
         "graphs": transcript_graphs(bundle, network, dictionary),
-        "search": SearchOptions(**options, silence=bundle.description.silence),
     }
 
 

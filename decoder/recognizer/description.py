@@ -11,7 +11,7 @@
 The fields vocabulary (words that can be recognised), lowest_rate (of the audio that the network was trained for, if it
 is less than sample_rate) and card may be missing, and so may aligner, of a bundle that aligns with another network:
 
-     "aligner": {"output": "ScaledLogLikelihood", "window": 21, "options": {"acweight": 0.1}}
+     "aligner": {"output": "ScaledLogLikelihood", "window": 21}
 
 Each member has the CRC-32 of every 4 MiB.  The last entry is the
 CRC-32 of all the others, as compact JSON with sorted keys, so that a changed option is noticed, too.
@@ -41,7 +41,7 @@ _FIELDS = {
     *("output", "options", "silence", "errors", "members", CHECKSUM),
 }
 _OPTIONAL_FIELDS = {"vocabulary", "lowest_rate", "card", "aligner"}
-_ALIGNER_FIELDS = {"output", "window", "options"}
+_ALIGNER_FIELDS = {"output", "window"}
 _CARD_FIELDS = {"data", "hours", "speakers", "weaknesses"}
 
 
@@ -133,17 +133,14 @@ class AlignerDescription:
         Frames that its input stacks.
     output : str
         Its output node.
-    options : mapping of str to float
-        Search options for it, in long recordings, which replace those of the bundle.
     """
 
     window: int
     output: str = "ScaledLogLikelihood"
-    options: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the field aligner of bundle.json."""
-        return {"output": self.output, "window": self.window, "options": dict(self.options)}
+        return {"output": self.output, "window": self.window}
 
     @classmethod
     def parse(cls, data: Any, where: str) -> Self:
@@ -151,7 +148,7 @@ class AlignerDescription:
         if not isinstance(data, dict) or data.keys() != _ALIGNER_FIELDS:
             raise FormatError(f"{where}: aligner {str(data)[:60]!r}; expected {', '.join(sorted(_ALIGNER_FIELDS))}")
         check = _Checks(data, f"{where}: aligner")
-        return cls(check.window(), check.text("output"), check.options())
+        return cls(check.window(), check.text("output"))
 
 
 @dataclass(frozen=True)
@@ -284,7 +281,7 @@ class BundleDescription:
             record=FeatureRecord.parse(data["features"], where),
             hcopy=hcopy,
             window=check.window(),
-            options=check.options(),
+            options=check.mapping("options", "search options", is_search_option),
             silence=None if silence is None else tuple(silence),
             errors=tuple(map(_measured, errors)),
             vocabulary=check.whole("vocabulary", 0, 2**31),
@@ -325,9 +322,6 @@ class _Checks:
         if window % 2 == 0:
             self.refuse("window", "an odd number of frames")
         return window
-
-    def options(self) -> dict[str, Any]:
-        return self.mapping("options", "search options", is_search_option)
 
     def mapping(self, name: str, what: str, sound: Callable[[str, Any], bool]) -> dict[str, Any]:
         value = self.data[name]

@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -75,6 +75,12 @@ class ForcedAligner:
         What of a text is a cut-off word, laughter, breath, noise or unknown speech.  Of a cut-off word a part is
         aligned; the others, and words without a pronunciation, are any phones, at a cost of 2.5 (Gaussians: 6.25).
 
+    Attributes
+    ----------
+    searching : callable, optional
+        Opens the front end and the graphs of a network that recognises better than it aligns, by their names above;
+        long recordings are aligned with it.
+
     Raises
     ------
     ConfigError
@@ -92,6 +98,7 @@ class ForcedAligner:
     """
 
     guessed: tuple[Pronunciation, ...] = ()  # of `completed`
+    searching: Callable[[], Mapping[str, Any]] | None = None
     _loaded: tuple[Any, ...] | None = None  # the arguments of `load`
 
     def __init__(
@@ -177,7 +184,9 @@ class ForcedAligner:
         """
         path = find_model(path)
         settings: dict[str, Any] = {"case": case, "times": times, "annotations": annotations}
-        aligner = cls(**open_alignment(path, dictionary), beam=beam, audio=audio, name=f"{path}", **settings)
+        parts, searching = open_alignment(path, dictionary)
+        aligner = cls(**parts, beam=beam, audio=audio, name=f"{path}", **settings)
+        aligner.searching = searching
         aligner._loaded = path.resolve(), dictionary, beam, audio, *settings.values()
         return aligner
 
@@ -258,6 +267,17 @@ class ForcedAligner:
     def _remarks(self, words: Sequence[str]) -> list[str]:
         guesses = [f"guessed pronunciation: {entry.word} {' '.join(entry.phones)}" for entry in self.guessed]
         return guesses + [f"no pronunciation: {word}; any phones" for word in self.unknown(words)]
+
+    @functools.cached_property
+    def _searching(self) -> Self | None:
+        """The aligner of long recordings, if that is another one."""
+        if self.searching is None:
+            return None
+        settings: dict[str, Any] = {"case": self.case, "times": self.times, "annotations": self.annotations}
+        return type(self)(
+            **self.searching(), **settings,
+            beam=self.aligner.beam, audio=self._audio.options, name=self.name, search=self._search, g2p=self._g2p_file,
+        )  # fmt: skip
 
     @functools.cached_property
     def _g2p(self) -> "G2P | None":
@@ -426,6 +446,9 @@ class ForcedAligner:
         threads: int | None,
         progress: Progress | None,
     ) -> LongAlignment:
+        if self._searching is not None:
+            searching = self._searching.completed(words)
+            return searching._align_long(recording, words, competitors, options, threads, progress)
         options = options or LongOptions()
         samples = recording.whole()
         front_end = self.front_end

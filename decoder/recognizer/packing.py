@@ -80,15 +80,12 @@ class AlignerParts:
         Frames that its input stacks; by default as the model was trained.
     output : str
         Output node.
-    options : mapping of str to float
-        Search options for it, in long recordings; by default the usual acoustic weight of networks by cross entropy.
     """
 
     model: Path
     graph: Path
     window: int | None = None
     output: str = "ScaledLogLikelihood"
-    options: Mapping[str, float] = field(default_factory=lambda: {"acweight": 0.1})
 
 
 @dataclass(frozen=True)
@@ -348,7 +345,7 @@ def _fill(parts: BundleParts, directory: Path) -> None:
     aligner = None
     if parts.aligner is not None:
         other = _fill_network(parts.aligner, directory, "int8" if parts.compact else "float32", ALIGNER)
-        aligner = AlignerDescription(other.window, parts.aligner.output, parts.aligner.options)
+        aligner = AlignerDescription(other.window, parts.aligner.output)
     if parts.lm is not None:
         lm = open_language_model(parts.lm)
         save_language_model(rounded(lm) if parts.compact else lm, directory / LM)

@@ -12,11 +12,13 @@ from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.alignment.interpolation import FrameTimes, boundary_times
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
+from decoder.lattices.posteriors import best_words
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
-    bundle_alignment,
+    aligning_network,
     has_tables,
+    network_alignment,
     open_bundle,
     open_second_pass,
     read_calibration,
@@ -32,7 +34,6 @@ from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progre
 from decoder.recognizer.transcript import Transcript, aligned_transcript, recognised_phones, transcript_of
 from decoder.recognizer.variants import Variants
 from decoder.results.live_recognition import Endpoint, Recognition
-from decoder.results.second_pass import words_of
 from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
@@ -331,11 +332,20 @@ class Recognizer(Variants):
             For a recogniser without dictionary and tables of models.
         """
         graphs = self._transcript_graphs()
-        parts: dict[str, Any] = {"front_end": self.front_end, "graphs": graphs, "search": self.decoder.options}
-        if self._bundle is not None and self._bundle.description.aligner is not None:
-            parts = bundle_alignment(self._bundle, graphs.dictionary)
-        g2p = None if self._bundle is None else self._bundle.parts.get(G2P_MODEL)
-        return ForcedAligner(**parts, audio=self._audio.options, name=self.name, g2p=g2p)
+        own: dict[str, Any] = {"front_end": self.front_end, "graphs": graphs}
+        bundle = self._bundle
+        parts = own
+        if bundle is not None and bundle.description.aligner is not None:
+            parts = network_alignment(bundle, aligning_network(bundle), graphs.dictionary)
+        aligner = ForcedAligner(
+            **parts,
+            audio=self._audio.options,
+            name=self.name,
+            search=self.decoder.options,
+            g2p=None if bundle is None else bundle.parts.get(G2P_MODEL),
+        )
+        aligner.searching = None if parts is own else lambda: own
+        return aligner
 
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
         scores, period = self._audio.scores(recording, samples)
@@ -343,7 +353,7 @@ class Recognizer(Variants):
         transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
         lattice = None if self.second_pass is None else self.second_pass.rescored(result, period)
         if lattice is not None:
-            transcript = replace(transcript, spoken=words_of(lattice), make_lattice=lambda: lattice)
+            transcript = replace(transcript, spoken=tuple(best_words(lattice)), make_lattice=lambda: lattice)
         if self.goodness is not None:
             words = [word.text for word in transcript.spoken]
             if words == result.text:

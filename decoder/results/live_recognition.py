@@ -314,8 +314,8 @@ class Recognition:
         result = self._search.finish()
         rescored = None if self._rescore is None else self._rescore(result, self._period)
         lattice = self._lattice(result) if rescored is None else self._later(rescored)
-        if rescored is not None:
-            event = self._event_of(confident_words(self._later(rescored)))
+        if rescored is not None and lattice is not None:
+            event = self._event_of(confident_words(lattice))
         else:
             words = [word.text for word in result.words]
             event = self._event(result.words, len(words), None if lattice is None else word_confidences(lattice, words))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Self
 
 from acoustic.scoring.word_scorer import WordScorer
-from decoder.lattices.posteriors import confident_words
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.options import HistoryOptions
 from decoder.results.outputs import slf_lattice
@@ -17,7 +16,6 @@ from readers.common.text import parse_object
 from readers.config.options import option
 from readers.errors import ConfigError, FormatError
 from readers.results.lattice import Lattice
-from readers.results.timed_words import Word
 
 UNKNOWN = "<unk>"
 
@@ -85,8 +83,3 @@ class SecondPass:
         bonus = result.lattice.bonus / options.lm_scale if options.lm_scale else None
         with self._lock:
             return rescore_with_network(lattice, self._scorer, self.options.weight, self.options, bonus=bonus)
-
-
-def words_of(lattice: Lattice) -> tuple[Word, ...]:
-    """Return the words of the best path, without confidences."""
-    return tuple(word._replace(confidence=None) for word in confident_words(lattice))

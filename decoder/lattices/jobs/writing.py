@@ -7,13 +7,11 @@ from decoder.lattices.combination import combine
 from decoder.lattices.determinise import determinise
 from decoder.lattices.jobs.index import IndexWriter, LatticeResult, check_outputs, read_index, reported, write_labels
 from decoder.lattices.jobs.options import CombineOptions, DeterminiseOptions, RescoreOptions, WrittenLattices
-from decoder.lattices.links import weigh
-from decoder.lattices.posteriors import best_path, confident_words
+from decoder.lattices.posteriors import best_words, confident_words
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.mapped_model import open_language_model
 from decoder.lm.network import open_scorer
-from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError, GraphError
 from readers.htk.slf import read_slf, write_slf
@@ -114,7 +112,7 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
         new = replace(new, lm_scale=scale, header={**lattice.header, "lmname": lm_name})
         if scorer is not None:
             new = rescore_with_network(new, scorer, options.network.weight, options.histories)
-        changed = _best_words(new) != _best_words(lattice)
+        changed = _texts(new) != _texts(lattice)
         words = confident_words(new) if options.mlf else []
         writer.add(name, lattice, new)
         num_changed += changed
@@ -127,12 +125,11 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
     return WritingResult(report, files, writer.num_read, writer.num_written, num_changed)
 
 
-def _best_words(lattice: Lattice) -> list[str] | None:
+def _texts(lattice: Lattice) -> list[str] | None:
     try:
-        path = best_path(weigh(lattice))
+        return [word.text for word in best_words(lattice)]
     except GraphError:  # with the old scores there may be no path
         return None
-    return [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS]
 
 
 def combine_lattices(options: CombineOptions, *, progress: Progress = silent) -> WritingResult:

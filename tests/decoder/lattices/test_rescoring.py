@@ -145,13 +145,12 @@ def test_a_node_for_each_history():
     orders = [{("<s>",): (-99, 0), ("</s>",): (-1, 0), ("a",): (-1, -0.5), ("b",): (-0.5, -0.25)}]
     orders += [{("a", "a"): (-0.125, 0.0), ("a", "</s>"): (-2.0, 0.0)}]
     model = LanguageModel.from_arpa(make_arpa(["<s>", "</s>", "a", "b"], orders))
-    found = rescore_lattice(lattice, model, 3.0, "other.arpa")
+    found = rescore_lattice(lattice, model)
     assert found.num_nodes == 5
     assert found.word == ["a", "b", "a", "a", "!NULL"]
     expected = [-1.0, -0.5, -0.125 - 2, -0.25 - 1 - 2, 0.0]  # </s> on the last link that has a word
     assert found.lm.tolist() == pytest.approx([LN_10 * value for value in expected], abs=1e-6)
-    assert found.header == {"lmname": "other.arpa"}
-    assert {name: getattr(found, name) for name in SCALES} == SCALES | {"lm_scale": 3.0}
+    assert {name: getattr(found, name) for name in SCALES} == SCALES
     single = LanguageModel.from_arpa(
         make_arpa(["<s>", "</s>", "a", "b"], [{w: (p, 0) for w, (p, _) in orders[0].items()}])
     )

@@ -178,7 +178,7 @@ def use_lattice(path) -> None:
         lambda: nbest(found, 5),
         lambda: oracle(found, ["A", "B"]),
         lambda: (write_slf(out, determinise(found)), read_slf(out)),
-        lambda: (write_slf(out, rescore_lattice(found, LM, 2.0, "m")), read_slf(out)),
+        lambda: (write_slf(out, rescore_lattice(found, LM)), read_slf(out)),
         lambda: (write_slf(out, found), read_slf(out)),
         lambda: lattice_acceptor(found),
         lambda: write_kaldi_lattices(out, [("u", found)], word_table(found.word)),

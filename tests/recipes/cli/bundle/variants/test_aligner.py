@@ -91,9 +91,11 @@ def test_added_words_are_aligned_too(bundles, packed):
     assert recognizer.align(packed / "speech.wav", "ABC").text == "ABC"
 
 
-def test_a_long_recording_is_aligned_with_it(bundles, packed):
-    aligner = ForcedAligner.load(bundles / "reversed.argo")
-    assert [word.text for word in aligner.align_long(packed / "speech.wav", "AB C").words] == ["AB", "C"]
+@pytest.mark.parametrize("of_bundle", [ForcedAligner.load, lambda path: Recognizer.load(path).aligner()])
+def test_a_long_recording_is_aligned_with_the_network_of_the_search(bundles, packed, of_bundle):
+    expected = ForcedAligner.load(packed / "digits.argo").align_long(packed / "speech.wav", "AB C").words
+    assert of_bundle(bundles / "deaf.argo").align_long(packed / "speech.wav", "AB C").words == expected
+    assert [word.text for word in expected] == ["AB", "C"]
 
 
 def test_the_command_packs_and_shows_it(small_system, reversed_parts, tmp_path, capsys):
@@ -105,8 +107,9 @@ def test_the_command_packs_and_shows_it(small_system, reversed_parts, tmp_path, 
     ]
     assert main(list(map(str, arguments))) == 2
     assert "--aligner-graph is missing; expected a graph of the phone models of --aligner" in capsys.readouterr().err
-    arguments += ["--aligner-graph", reversed_parts.graph, "--aligner-window", 3]
+    arguments += ["--aligner-graph", reversed_parts.graph, "--aligner-window", 3, "--aligner-node", "HLast"]
     assert main(list(map(str, arguments))) == 0
+    assert Bundle.open(tmp_path / "x.argo").description.aligner.output == "HLast"
     capsys.readouterr()
     assert main(["info", str(tmp_path / "x.argo")]) == 0
     assert "network of its own, window 3 frames" in capsys.readouterr().out
@@ -125,10 +128,10 @@ def test_a_network_without_its_tables_is_refused(small_system, reversed_parts, t
 @pytest.mark.parametrize(
     ("aligner", "fault"),
     [
-        ({"output": "x", "window": 3}, "expected options, output, window"),
-        ({"output": "x", "window": 4, "options": {}}, "window is '4'; expected an odd number of frames"),
-        ({"output": "x", "window": 3, "options": {"beem": 1}}, "'beem' is '1'; expected search options"),
-        (["x"], "expected options, output, window"),
+        ({"output": "x"}, "expected output, window"),
+        ({"output": "x", "window": 4}, "window is '4'; expected an odd number of frames"),
+        ({"output": "", "window": "3"}, "window is '3'; expected a whole number"),
+        (["x"], "expected output, window"),
     ],
 )
 def test_a_wrong_description_is_refused(bundles, aligner, fault):
