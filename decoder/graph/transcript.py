@@ -196,7 +196,7 @@ class TranscriptGraphs:
             pronunciations = words.setdefault(entry.word, {})
             if cost < pronunciations.get(key, math.inf):
                 pronunciations[key] = cost
-                if self.silences and not is_mark:
+                if (entry.word, tuple(entry.phones)) in self.silences and not is_mark:
                     self.silences[entry.word, phones] = self.silences[entry.word, tuple(entry.phones)]
         return {
             word: [(p, cost, out) for (p, out), cost in pronunciations.items()]
@@ -206,7 +206,7 @@ class TranscriptGraphs:
     def with_words(
         self, entries: Sequence[Pronunciation], loops: Iterable[str] = (), phone_cost: float = 0.0
     ) -> "TranscriptGraphs":
-        """Return one with further words; everything else is shared.
+        """Return one with further words and pronunciations; everything else is shared.
 
         loops: words that are loops over all phones; phone_cost: of each phone of a loop.
         """
@@ -214,7 +214,10 @@ class TranscriptGraphs:
         changed.loops, changed.phone_cost = self.loops.union(loops), phone_cost
         if self.dictionary is not None:
             changed.dictionary = [*self.dictionary, *entries]
-        changed.words = {**(self.words or {}), **self._words(entries), **{word: [((), 0.0, word)] for word in loops}}
+        words = dict(self.words or {})
+        for word, pronunciations in self._words(entries).items():
+            words[word] = [*words.get(word, ()), *pronunciations]
+        changed.words = {**words, **{word: [((), 0.0, word)] for word in loops}}
         return changed
 
     @cached_property

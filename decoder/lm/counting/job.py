@@ -169,12 +169,8 @@ def choose_vocabulary(
     Parameters
     ----------
     options : VocabularyOptions
-    runner : Runner, optional
-        Counts parts of the texts, in this thread by default.
-    progress : callable
-        Called as ``progress(parts done, parts, stage="count")``.
-    note : callable
-        Receives texts about lines that seem to begin with utterance names.
+    runner, progress, note : optional
+        As for `count_ngrams`.
 
     Returns
     -------
