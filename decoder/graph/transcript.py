@@ -223,7 +223,7 @@ class TranscriptGraphs:
     @cached_property
     def free_phones(self) -> list[FreePhone]:
         """The phones of loops, silence among them."""
-        return self.models.free_phones({self.pause} if self.pause else ())
+        return [free for free in self.models.all_free_phones if free.phone != self.pause]
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
         """The graph of a transcript.
