@@ -496,6 +496,5 @@ def _union(flows: Iterable[Flow]) -> Flow:
 
 
 def _refuse(unknown: list[str], what: str, where: str) -> None:
-    unknown = list(dict.fromkeys(unknown))
-    if unknown:
-        raise GraphError(f"transcript: {what} not in {where}: {listed(unknown)}; expected {what} of {where}")
+    if names := dict.fromkeys(unknown):
+        raise GraphError(f"transcript: {what} not in {where}: {listed(names)}; expected {what} of {where}")

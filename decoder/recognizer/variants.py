@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from decoder.alignment.goodness import PhoneGoodness
-from decoder.graph.phone_models import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.recognizer.assembly import decoder_with_words
 from decoder.recognizer.bundle import G2P_MODEL, Bundle
@@ -22,7 +21,6 @@ from readers.common.faults import OnFault, listed, naming
 from readers.common.text import canonical, spelling_of
 from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 from readers.language.new_words import Pronunciations, read_new_words
 
 if TYPE_CHECKING:
@@ -274,7 +272,7 @@ class Variants:
         """
         if self.grammar is not None:
             raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
-        modelled = phones_of(self._transcript_graphs().models)
+        modelled = self._transcript_graphs().phones
         changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out)
         where = "words"
         if isinstance(words, (str, Path)):
@@ -355,8 +353,7 @@ class Variants:
             guesses = complete_dictionary(dictionary, list(lacking), g2p if isinstance(g2p, G2P) else G2P.load(g2p))
             entries += guesses.for_decoding()
             self.guessed = (*self.guessed, *guesses.entries)
-        modelled = phones_of(graphs.models)
-        entries = [entry for entry in entries if modelled.issuperset(entry.phones)]
+        entries = [entry for entry in entries if graphs.phones.issuperset(entry.phones)]
         if entries:
             notes: list[str] = []
             self._wordless = decoder, graphs
@@ -396,11 +393,6 @@ class Variants:
         changed = self._changed("with_audio", **options)
         changed._audio = AudioInput(self.front_end, replace(self._audio.options, **options))
         return changed
-
-
-def phones_of(models: PhoneModels) -> set[str]:
-    """Return the phones that have a model."""
-    return {phone_of(model) for model in models.states}
 
 
 def _left_out(fault: Exception) -> None:

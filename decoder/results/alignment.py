@@ -13,6 +13,7 @@ from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
+from decoder.results.doubtful import DoubtfulStretch
 from readers.common.files import atomic_write, write_lines
 from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
@@ -201,35 +202,6 @@ def check_levels(levels: Iterable[Level], where: object) -> list[Level]:
         name = levels if isinstance(levels, str) else ", ".join(map(str, given)) or "none"
         raise ConfigError(f"{where}: levels {name}; expected some of {', '.join(LEVELS)}")
     return given
-
-
-class DoubtfulStretch(NamedTuple):
-    """Successive words of an utterance whose confidences, at least `confidence`, are all below the threshold."""
-
-    recording: str
-    speaker: str
-    utterance: str
-    start: float
-    end: float
-    words: str
-    confidence: float
-
-
-def doubtful_stretches(alignment: Alignment, threshold: float) -> list[DoubtfulStretch]:
-    """Return the stretches of words with confidences below a threshold."""
-    stretches = []
-    for utterance in alignment.utterances:
-        stretch: list[Word] = []
-        for word in (*utterance.words, None):
-            if word is not None and word.confidence is not None and word.confidence < threshold:
-                stretch.append(word)
-            elif stretch:
-                text = " ".join(member.text for member in stretch)
-                least = min(member.confidence or 0.0 for member in stretch)
-                span = alignment.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
-                stretches.append(DoubtfulStretch(*span, text, least))
-                stretch = []
-    return stretches
 
 
 def read_alignments(path: str | Path, level: Level = "words") -> tuple[Alignment, ...]:

@@ -17,7 +17,8 @@ from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.options import THRESHOLD
 from decoder.recognizer.jobs.alignment.output import as_json
 from decoder.recognizer.jobs.alignment.recordings import Recording
-from decoder.results.alignment import Alignment, doubtful_stretches
+from decoder.results.alignment import Alignment
+from decoder.results.doubtful import doubtful_stretches
 from readers.audio.duration import audio_seconds
 from readers.common.temporary import scratch_directory
 from readers.corpora.corpus import Utterance
