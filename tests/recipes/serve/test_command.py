@@ -62,6 +62,7 @@ def served(monkeypatch):
     return services
 
 
+@pytest.mark.slow
 def test_words_are_added(served, bundle, speech, tmp_path, capsys):
     (tmp_path / "words").write_text("ABC a b c\nXYZ\n")
     (tmp_path / "hot").write_text("abc :20\n")
