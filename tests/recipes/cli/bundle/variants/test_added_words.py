@@ -25,6 +25,7 @@ def test_a_word_that_differs_only_in_case_is_the_one_of_the_graph(recognizer):
     assert again.decoder is more.decoder
 
 
+@pytest.mark.slow
 def test_what_aligns_knows_the_added_words(recognizer, packed):
     extended = recognizer.with_words({"ABC": "a b c", "AB": "b b"})
     aligned = extended.align(packed / "speech.wav", "abc")
@@ -36,6 +37,7 @@ def test_what_aligns_knows_the_added_words(recognizer, packed):
         recognizer.with_grammar(["ABC"])
 
 
+@pytest.mark.slow
 def test_a_graph_without_places_is_built_anew_and_this_is_said(small_system, packed, tmp_path, capsys):
     lines = [line.split() for line in (small_system / "dict").read_text().splitlines()]
     swapped = {"a": "b", "b": "a"}
