@@ -1,11 +1,11 @@
 """The pronunciations of the words of a grammar."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from decoder.graph.lexicon import Lexicon
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.common.faults import listed
+from readers.common.text import spelling_of
 from readers.errors import GraphError
 from readers.language.grammars.network import UNKNOWN, WordNetwork
 
@@ -24,19 +24,16 @@ def spelled_as_dictionary(
     """
     silent = {word for word, phones, _ in lexicon.words if all(phone in silences for phone in phones)}
     spoken = {word for word, phones, _ in lexicon.words if any(phone not in silences for phone in phones)}
-    folded: dict[str, set[str]] = defaultdict(set)
-    for word in spoken:
-        folded[word.casefold()].add(word)
+    spell = spelling_of(spoken)
     spelling: dict[str, str | None] = {}
     missing = []
     for word in network.words:
-        same = folded.get(word.casefold(), ())
         if word == UNKNOWN or word in spoken:
             spelling[word] = word
         elif word in silent or word in EMPTY_WORDS:
             spelling[word] = None
-        elif len(same) == 1:
-            spelling[word] = next(iter(same))
+        elif spell(word) in spoken:
+            spelling[word] = spell(word)
         else:
             missing.append(word)
     if missing and not drop:

@@ -196,7 +196,7 @@ class TranscriptGraphs:
             pronunciations = words.setdefault(entry.word, {})
             if cost < pronunciations.get(key, math.inf):
                 pronunciations[key] = cost
-                if self.silences and not is_mark:
+                if (entry.word, tuple(entry.phones)) in self.silences and not is_mark:
                     self.silences[entry.word, phones] = self.silences[entry.word, tuple(entry.phones)]
         return {
             word: [(p, cost, out) for (p, out), cost in pronunciations.items()]
@@ -206,7 +206,7 @@ class TranscriptGraphs:
     def with_words(
         self, entries: Sequence[Pronunciation], loops: Iterable[str] = (), phone_cost: float = 0.0
     ) -> "TranscriptGraphs":
-        """Return one with further words; everything else is shared.
+        """Return one with further words and pronunciations; everything else is shared.
 
         loops: words that are loops over all phones; phone_cost: of each phone of a loop.
         """
@@ -214,13 +214,16 @@ class TranscriptGraphs:
         changed.loops, changed.phone_cost = self.loops.union(loops), phone_cost
         if self.dictionary is not None:
             changed.dictionary = [*self.dictionary, *entries]
-        changed.words = {**(self.words or {}), **self._words(entries), **{word: [((), 0.0, word)] for word in loops}}
+        words = dict(self.words or {})
+        for word, pronunciations in self._words(entries).items():
+            words[word] = [*words.get(word, ()), *pronunciations]
+        changed.words = {**words, **{word: [((), 0.0, word)] for word in loops}}
         return changed
 
     @cached_property
     def free_phones(self) -> list[FreePhone]:
         """The phones of loops, silence among them."""
-        return self.models.free_phones({self.pause} if self.pause else ())
+        return [free for free in self.models.all_free_phones if free.phone != self.pause]
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
         """The graph of a transcript.
@@ -493,6 +496,5 @@ def _union(flows: Iterable[Flow]) -> Flow:
 
 
 def _refuse(unknown: list[str], what: str, where: str) -> None:
-    unknown = list(dict.fromkeys(unknown))
-    if unknown:
-        raise GraphError(f"transcript: {what} not in {where}: {listed(unknown)}; expected {what} of {where}")
+    if names := dict.fromkeys(unknown):
+        raise GraphError(f"transcript: {what} not in {where}: {listed(names)}; expected {what} of {where}")

@@ -27,12 +27,9 @@ def estimate_from_texts(
     Parameters
     ----------
     options : EstimationOptions
-    runner : Runner, optional
-        Counts parts of the texts, in this thread by default.  With classes, all sentences are counted here.
-    progress : callable
-        Called as ``progress(parts done, parts, stage="count")``.
-    note : callable
-        Receives texts about the dictionary, and about lines that seem to begin with utterance names.
+    runner, progress, note : optional
+        As for `count_ngrams`; with classes, all sentences are counted in this thread.  `note` also receives texts about
+        the dictionary.
 
     Returns
     -------

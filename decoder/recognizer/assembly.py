@@ -14,6 +14,7 @@ from acoustic.scoring.opening import open_scorer as open_scorer
 from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.graph.compiled_graph import DecodingGraph, precompile
 from decoder.graph.cross_word.new_words import add_words
+from decoder.graph.cross_word.places import PlacesError
 from decoder.graph.graph_file import load_graph, read_silence
 from decoder.graph.phone_models import distil
 from decoder.graph.transcript import TranscriptGraphs
@@ -42,7 +43,7 @@ from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
 from readers.common.file_part import FilePart
-from readers.common.report import Figures
+from readers.common.report import Figures, Log, silent
 from readers.config.hcopy import read_hcopy_config
 from readers.config.side_files import read_side_file
 from readers.dictionaries.forms import read_any_dictionary
@@ -230,12 +231,15 @@ def transcript_graphs(
     return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(tables[CNTKMAP]), options)
 
 
-def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation]) -> Decoder:
+def decoder_with_words(
+    decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation], note: Log = silent
+) -> Decoder:
     """Return a decoder without hotwords whose graph has the words of some pronunciations, too.
 
     Words that the language model lacks share the probability of its unknown word, or of its rarest one, equally.
-    Where they cannot be added to the graph (see `add_words`), it is built anew with what `argonaut graph` gives without
-    options.  Raises GraphError for a decoder without language model, and for words that its language model cannot take.
+    Where the graph has no places for them (see `add_words`), it is built anew with what `argonaut graph` gives without
+    options; note: gets a line about this.  Raises GraphError for a decoder without language model, and for words that
+    its graph or language model cannot take.
     """
     where = decoder.graph.where
     if decoder.lm is None:
@@ -253,7 +257,8 @@ def decoder_with_words(decoder: Decoder, graphs: TranscriptGraphs, entries: Sequ
     try:
         graph = add_words(decoder.graph, graphs.models, dictionary, entries, lm, graphs.options)
         rows = {state: graphs.rows[state] for state in graph.states if state in graphs.rows}
-    except GraphError:
+    except PlacesError as fault:
+        note(f"{fault}; the graph is built anew, as by argonaut graph without options")
         graph, rows = graph_of_words(graphs, [*dictionary, *entries], lm, where)
     return Decoder(graph, lm, decoder.options, rows, where)
 

@@ -500,7 +500,10 @@ class ForcedAligner:
         return words
 
     def _case(self, words: Sequence[str]) -> str:
-        return best_case(Counter(words), self._known_words) if self.case == AUTO else self.case
+        if self.case != AUTO:
+            return self.case
+        cuts = zip(words, map(self.annotations.cut_off, words))
+        return best_case(Counter(cut.word if cut else word for word, cut in cuts), self._known_words)
 
     def _frame_times(self, recording: Recording) -> FrameTimes:
         times = self.front_end.times(recording.target)

@@ -79,7 +79,9 @@ class Recognizer(Variants):
     calibration : Calibration or None
         From posterior probabilities of words to their confidences; None without one, and after `with_grammar`.
     guessed : tuple of Pronunciation
-        The pronunciations of hotwords that were guessed, see `with_hotwords`.
+        The pronunciations that were guessed of new words, hotwords and words of a grammar.
+    notes : tuple of str
+        What there is to say about new words: that the graph was built anew, and why.
 
     Raises
     ------

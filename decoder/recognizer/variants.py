@@ -17,11 +17,10 @@ from decoder.recognizer.recording import AudioInput, AudioOptions
 from decoder.results.second_pass import SecondPass, SecondPassOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE, missing_words
-from readers.common.faults import OnFault, listed
-from readers.common.text import canonical
+from readers.common.faults import OnFault, listed, naming
+from readers.common.text import canonical, spelling_of
 from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 from readers.language.new_words import Pronunciations, read_new_words
 
 if TYPE_CHECKING:
@@ -43,9 +42,11 @@ class Variants:
     _bundle: Bundle | None
     _audio: AudioInput
     guessed: tuple[Pronunciation, ...] = ()
+    notes: tuple[str, ...] = ()
     goodness: PhoneGoodness | None = None  # of `with_phones`
-    _entries: tuple[Pronunciation, ...] = ()  # that were added to the graph of `_wordless`
-    _wordless: Decoder | None = None
+    _alignment: TranscriptGraphs | None
+    _entries: tuple[Pronunciation, ...] = ()  # that were added to `_wordless`
+    _wordless: tuple[Decoder, TranscriptGraphs] | None = None
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
     def __copy__(self) -> Self:
@@ -240,7 +241,8 @@ class Variants:
         ----------
         words : str, Path, mapping of str to str, or list of str
             A file with lines `WORD` or `WORD phone phone ...` (see `readers.language.read_new_words`), word ->
-            pronunciation, or words.  Words without a pronunciation have that of the bundle's dictionary or are guessed.
+            pronunciation, or words.  A word that differs only in case from exactly one word of the graph or of the
+            bundle's dictionary is that word.  Words without a pronunciation have that of the dictionary or are guessed.
             Of words that the graph has, only other pronunciations are added.
         g2p : G2P or path, optional
             A model of `argonaut g2p train`; by default that of the bundle.
@@ -250,14 +252,16 @@ class Variants:
         Returns
         -------
         Recognizer
-            Its `guessed` has the pronunciations that were guessed.  Words that the language model lacks share the
-            probability of its unknown word or, without one, of its rarest word; see `with_hotwords` to prefer some.
+            Its `guessed` has the pronunciations that were guessed, and its `notes` a line if the graph had to be built
+            anew.  Words that the language model lacks share the probability of its unknown word or, without one, of its
+            rarest word; see `with_hotwords` to prefer some.
 
         Raises
         ------
         ArgonautError
-            For words that cannot be pronounced, without on_fault; for phones without a model, a malformed file, a
-            recogniser with a grammar, and one without language model, or without dictionary and tables of models.
+            For words that cannot be pronounced, without on_fault; for phones without a model, a malformed or empty
+            file, words that are reserved in graphs, a recogniser with a grammar, and one without language model, or
+            without dictionary and tables of models.
         OSError
 
         Examples
@@ -268,7 +272,7 @@ class Variants:
         """
         if self.grammar is not None:
             raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
-        modelled = {phone_of(model) for model in self._transcript_graphs().models.states}
+        modelled = self._transcript_graphs().phones
         changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out)
         where = "words"
         if isinstance(words, (str, Path)):
@@ -285,7 +289,8 @@ class Variants:
             outside = [phone for phone in itertools.chain(*several) if phone not in modelled]
             if outside:
                 raise ConfigError(f"{where}: {word}: no phone {outside[0]}; expected {', '.join(sorted(modelled))}")
-        missing = changed._add_words(pronunciations, self._g2p() if g2p is None else g2p)
+        with naming(where):
+            missing = changed._add_words(pronunciations, self._g2p() if g2p is None else g2p)
         if missing:
             fault = GraphError(f"{where}: no pronunciation of {listed(missing)}; expected it after the word")
             if on_fault is None:
@@ -326,34 +331,39 @@ class Variants:
 
     def _add_words(self, words: Pronunciations, g2p: "G2P | str | Path | None") -> list[str]:
         """Add words to the graph, as far as they can be pronounced; return those that cannot."""
-        graphs = self._transcript_graphs()
+        decoder, graphs = self._wordless or (self.decoder, self._transcript_graphs())
         dictionary = graphs.dictionary or ()
         present = set(self.decoder.graph.words)
-        lacking = [word for word, pronunciations in words.items() if not pronunciations and word not in present]
-        known = {(entry.word, entry.phones) for entry in dictionary if entry.word in present}
+        spell = spelling_of({*present, *(entry.word for entry in dictionary)})
+        spelled: Pronunciations = {}
+        for word, pronunciations in words.items():
+            spelled.setdefault(spell(word), []).extend(pronunciations)
+        known = {(entry.word, entry.phones) for entry in (*dictionary, *self._entries) if entry.word in present}
+        given = ((word, phones) for word, pronunciations in spelled.items() for phones in pronunciations)
         entries = [
             Pronunciation(word, None, None, phones)
-            for word, pronunciations in words.items()
-            for phones in pronunciations
+            for word, phones in dict.fromkeys(given)
             if (word, phones) not in known
         ]
-        wanted = set(lacking)
-        entries += [entry for entry in dictionary if entry.word in wanted]
-        unsaid = list(wanted - {entry.word for entry in entries})
-        if unsaid and g2p is not None:
+        lacking = {word: None for word, pronunciations in spelled.items() if not pronunciations and word not in present}
+        entries += [entry for entry in dictionary if entry.word in lacking]
+        if g2p is not None and lacking.keys() - {entry.word for entry in entries}:
             from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
 
-            guesses = complete_dictionary(dictionary, lacking, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
+            guesses = complete_dictionary(dictionary, list(lacking), g2p if isinstance(g2p, G2P) else G2P.load(g2p))
             entries += guesses.for_decoding()
             self.guessed = (*self.guessed, *guesses.entries)
+        entries = [entry for entry in entries if graphs.phones.issuperset(entry.phones)]
         if entries:
+            notes: list[str] = []
+            self._wordless = decoder, graphs
             self._entries = (*self._entries, *entries)
-            if self._wordless is None:
-                self._wordless = self.decoder
-            extended = decoder_with_words(self._wordless, graphs, self._entries)
+            self._alignment = graphs.with_words(self._entries)
+            extended = decoder_with_words(decoder, graphs, self._entries, notes.append)
+            self.notes = tuple(notes)
             self.decoder = extended.with_options(**vars(self.decoder.options)).with_hotwords_of(self.decoder)
             present = set(self.decoder.graph.words)
-        return [word for word in words if word not in present]
+        return [word for word in words if spell(word) not in present]
 
     def with_audio(self, **options: Any) -> Self:
         """Return a recogniser that takes other audio; everything else is shared.

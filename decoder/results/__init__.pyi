@@ -1,8 +1,8 @@
 from decoder.results.alignment import AlignedUtterance as AlignedUtterance
 from decoder.results.alignment import Alignment as Alignment
 from decoder.results.alignment import Damage as Damage
-from decoder.results.alignment import DoubtfulStretch as DoubtfulStretch
 from decoder.results.alignment import read_alignments as read_alignments
+from decoder.results.doubtful import DoubtfulStretch as DoubtfulStretch
 from decoder.results.live_recognition import Endpoint as Endpoint
 from decoder.results.live_recognition import Recognition as Recognition
 from decoder.results.live_recognition import RecognitionEvent as RecognitionEvent

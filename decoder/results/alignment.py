@@ -13,6 +13,7 @@ from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
+from decoder.results.doubtful import DoubtfulStretch
 from readers.common.files import atomic_write, write_lines
 from readers.common.text import canonical
 from readers.errors import ConfigError, FormatError
@@ -72,7 +73,8 @@ class AlignedUtterance(NamedTuple):
     states: tuple[Word, ...] = ()
 
     def labels(self, level: Level) -> tuple[Word, ...]:
-        """Return the words, the phones or the states."""
+        """Return the words, the phones or the states.  Raises ConfigError for another level."""
+        check_levels([level], "alignment")
         return {"words": self.words, "phones": self.phones, "states": self.states}[level]
 
 
@@ -99,7 +101,8 @@ class Alignment(NamedTuple):
     utterances: tuple[AlignedUtterance, ...]
 
     def labels(self, level: Level) -> list[Word]:
-        """Return the words, the phones or the states of all utterances, by time."""
+        """Return the words, the phones or the states of all utterances, by time.  Raises ConfigError for others."""
+        check_levels([level], self.name)
         labels = (label for utterance in self.utterances for label in utterance.labels(level))
         return sorted(labels, key=lambda label: label.start)
 
@@ -115,7 +118,13 @@ class Alignment(NamedTuple):
         list of dict
             With recording, speaker, utterance, type ("word", "phone" or "state"), start and end in seconds, label and
             confidence (None if it is not known); a pandas DataFrame can be made of it.
+
+        Raises
+        ------
+        ConfigError
+            For other levels.
         """
+        levels = check_levels(levels, self.name)
         return [
             dict(zip(COLUMNS, (self.name, utterance.speaker, utterance.name, level[:-1], *_fields(label)), strict=True))
             for utterance in self.utterances
@@ -160,8 +169,7 @@ class Alignment(NamedTuple):
 
     def _check(self, levels: Sequence[Level], path: Path) -> None:
         """Raise ConfigError for levels and times that no form can have."""
-        if not levels or not set(levels) <= set(LEVELS):
-            raise ConfigError(f"{path}: levels {levels!r}; expected some of {', '.join(LEVELS)}")
+        check_levels(levels, path)
         for text, start, end, _ in (label for level in levels for label in self.labels(level)):
             if not 0 <= start <= end < MOST_SECONDS:  # false for nan, too
                 raise ConfigError(f"{path}: label {text[:40]!r} from {start} to {end} s; expected 0 <= start <= end")
@@ -187,33 +195,13 @@ class Alignment(NamedTuple):
         return cls(*alignments[0])
 
 
-class DoubtfulStretch(NamedTuple):
-    """Successive words of an utterance whose confidences, at least `confidence`, are all below the threshold."""
-
-    recording: str
-    speaker: str
-    utterance: str
-    start: float
-    end: float
-    words: str
-    confidence: float
-
-
-def doubtful_stretches(alignment: Alignment, threshold: float) -> list[DoubtfulStretch]:
-    """Return the stretches of words with confidences below a threshold."""
-    stretches = []
-    for utterance in alignment.utterances:
-        stretch: list[Word] = []
-        for word in (*utterance.words, None):
-            if word is not None and word.confidence is not None and word.confidence < threshold:
-                stretch.append(word)
-            elif stretch:
-                text = " ".join(member.text for member in stretch)
-                least = min(member.confidence or 0.0 for member in stretch)
-                span = alignment.name, utterance.speaker, utterance.name, stretch[0].start, stretch[-1].end
-                stretches.append(DoubtfulStretch(*span, text, least))
-                stretch = []
-    return stretches
+def check_levels(levels: Iterable[Level], where: object) -> list[Level]:
+    """Return levels of labels.  Raises ConfigError for none, for unknown ones, and for a string instead of a list."""
+    given = list(levels)
+    if not given or not set(given) <= set(LEVELS):
+        name = levels if isinstance(levels, str) else ", ".join(map(str, given)) or "none"
+        raise ConfigError(f"{where}: levels {name}; expected some of {', '.join(LEVELS)}")
+    return given
 
 
 def read_alignments(path: str | Path, level: Level = "words") -> tuple[Alignment, ...]:
@@ -238,10 +226,11 @@ def read_alignments(path: str | Path, level: Level = "words") -> tuple[Alignment
     FormatError
         With file and line, for malformed files, and labels without times.
     ConfigError
-        For another suffix.
+        For another suffix, and another level.
     OSError
     """
     path, form = Path(path), Path(path).suffix.lower()
+    check_levels([level], path)
     if form in (TEXTGRID, EAF):
         return (_from_tiers(path.stem, read_tiers(path), path),)
     if form == ".ctm":

@@ -96,21 +96,18 @@ class GuessedHotwordOptions(HotwordOptions):
     def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
         """Return a recogniser that knows the words and prefers the phrases.
 
-        `log` receives the pronunciations that were guessed, too.
+        `log` receives the pronunciations that were guessed, those of its grammar among them, and its notes, too.
         """
+        recognizer: Any = target
         guessing = {} if self.g2p is None else {"g2p": self.g2p}
-        preferring = super().applied_to(with_words(target, self.words, log, **guessing), log, **guessing, **others)
-        for entry in getattr(preferring, "guessed", ()):
+        if self.words is not None:
+            recognizer = recognizer.with_words(
+                self.words, on_fault=lambda fault: log(f"left out: {one_line(fault)}"), **guessing
+            )
+        recognizer = super().applied_to(recognizer, log, **guessing, **others)
+        for entry in recognizer.guessed:
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
+        for note in recognizer.notes:
+            log(f"note: {note}")
+        preferring: Target = recognizer
         return preferring
-
-
-def with_words(target: Target, words: Path | None, log: Log = silent, **others: object) -> Target:
-    """Return a recogniser that knows the words of a file, if there is one; `log` gets a line about those left out."""
-    if words is None:
-        return target
-    recognizer: Any = target
-    extended: Target = recognizer.with_words(
-        words, on_fault=lambda fault: log(f"left out: {one_line(fault)}"), **others
-    )
-    return extended

@@ -29,7 +29,7 @@ from decoder.search.lm_ahead import empty_history_costs, minima_levels, own_word
 from decoder.search.options import SearchOptions
 from decoder.search.search_graph import SearchTables
 from readers.common.faults import OnFault, listed
-from readers.common.text import canonical
+from readers.common.text import canonical, spelling_of
 from readers.errors import ConfigError, GraphError
 from readers.language.hotwords import MAX_SCORE, read_hotword_lines
 
@@ -91,13 +91,10 @@ def _listed(
         lines = {word: line for phrase, (_, line) in reversed(entries.items()) for word in phrase.split()}
     else:
         scores = given if isinstance(given, Mapping) else dict.fromkeys(given, score)
-    symbol_of, _ = tables.word_symbols
-    folded: dict[str, list[str]] = {}
-    for word in symbol_of:
-        folded.setdefault(word.casefold(), []).append(word)
+    spell = spelling_of(tables.word_symbols[0])
     phrases: Phrases = {}
     for phrase, bonus in scores.items():
-        words = tuple(_spelled(word, symbol_of, folded) for word in canonical(phrase).split())
+        words = tuple(map(spell, canonical(phrase).split()))
         if not words:
             raise ConfigError(f"{where}: an empty phrase; expected words")
         if not abs(bonus) <= MAX_SCORE:  # NaN fails too
@@ -105,12 +102,6 @@ def _listed(
         if phrases.setdefault(words, float(bonus)) != bonus:
             raise ConfigError(f"{where}: {phrase}: scores {phrases[words]:g} and {bonus:g}; expected one")
     return phrases, where, lines
-
-
-def _spelled(word: str, symbol_of: Mapping[str, int], folded: Mapping[str, Sequence[str]]) -> str:
-    """Return a word as the graph spells it; unchanged if the graph has no or several words that differ in case."""
-    same = folded.get(word.casefold(), ())
-    return same[0] if word not in symbol_of and len(same) == 1 else word
 
 
 def compile_phrases(phrases: Phrases, tables: SearchTables, options: SearchOptions) -> SecondLM:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -107,6 +107,37 @@ def canonical(text: str) -> str:
         return text
     text = unicodedata.normalize("NFC", text)
     return _INVISIBLE_AT_ENDS.sub("", text) if any(character in text for character in INVISIBLE) else text
+
+
+def spelling_of(words: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that spells a word as it is known.
+
+    Parameters
+    ----------
+    words : iterable of str
+        Those that are known.
+
+    Returns
+    -------
+    callable
+        From a word to the only one of `words` from which it differs in case alone; if it is known, or there are several
+        or none, to itself.
+
+    Examples
+    --------
+    >>> spell = spelling_of(["NEW", "Polish", "polish"])
+    >>> spell("New"), spell("polish"), spell("POLISH"), spell("York")
+    ('NEW', 'polish', 'POLISH', 'York')
+    """
+    folded: dict[str, set[str]] = {}
+    for known in words:
+        folded.setdefault(known.casefold(), set()).add(known)
+
+    def spell(word: str) -> str:
+        same = folded.get(word.casefold(), ())
+        return next(iter(same)) if len(same) == 1 else word
+
+    return spell
 
 
 def read_text(path: str | Path | FilePart, exact: bool = False) -> str:

@@ -34,7 +34,7 @@ def read_hotwords(path: str | Path, score: float) -> dict[str, float]:
     ------
     FormatError
         With file and line, for a score that is no number from -1000 to 1000, a line without words, and a phrase with
-        two scores.
+        two scores; and for a file without phrases.
     """
     return {phrase: phrase_score for phrase, (phrase_score, _) in read_hotword_lines(path, score).items()}
 
@@ -67,4 +67,6 @@ def read_hotword_lines(path: str | Path, score: float) -> dict[str, tuple[float,
                 f"{path}:{number}: {phrase[:60]!r} with score {phrase_score:g}, and {first_score:g} in line "
                 f"{first_number}; expected one score"
             )
+    if not hotwords:
+        raise FormatError(f"{path}: no phrases; expected one per line, with its score or without")
     return hotwords

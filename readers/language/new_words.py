@@ -8,7 +8,8 @@ A word with several pronunciations has several lines.  Empty lines and lines tha
 
 from pathlib import Path
 
-from readers.common.text import canonical, read_lines
+from readers.common.text import canonical, read_rows
+from readers.errors import FormatError
 
 Pronunciations = dict[str, list[tuple[str, ...]]]  # of words; empty for a word without one
 
@@ -29,14 +30,14 @@ def read_new_words(path: str | Path) -> Pronunciations:
     Raises
     ------
     FormatError
-        For a file that is not UTF-8.
+        For a file that is not UTF-8, or has no word.
     OSError
     """
     words: Pronunciations = {}
-    for line in read_lines(path):
-        word, *phones = line.split() or ["#"]
-        if not word.startswith("#"):
-            pronunciations = words.setdefault(canonical(word), [])
-            if phones and tuple(phones) not in pronunciations:
-                pronunciations.append(tuple(phones))
+    for _, (word, *phones) in read_rows(path, comment="#"):
+        pronunciations = words.setdefault(canonical(word), [])
+        if phones and tuple(phones) not in pronunciations:
+            pronunciations.append(tuple(phones))
+    if not words:
+        raise FormatError(f"{path}: no words; expected one per line, with its pronunciation or without")
     return words

@@ -52,7 +52,8 @@ def serve(options: ServeOptions, *, log: Log = silent) -> ServeResult:
     ----------
     options : ServeOptions
     log : callable
-        Receives warnings about the access, and a line when the server listens.
+        Receives warnings about the access, lines about hotwords, new words and guessed pronunciations, and one when the
+        server listens.
 
     Returns
     -------
@@ -77,7 +78,6 @@ def serve(options: ServeOptions, *, log: Log = silent) -> ServeResult:
 
 def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     from decoder import Recognizer
-    from decoder.search.hotword_options import with_words
     from readers.audio.audio_file import MIX
     from readers.common.jobs.stop_signals import interrupts_noted
     from recipes.serve.application import make_application
@@ -98,7 +98,7 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     recognizer = recognizer.with_audio(channel=channel, upsample=options.upsample)
     if options.grammar is not None:
         recognizer = recognizer.with_grammar(options.grammar)
-    recognizer = with_words(recognizer, options.words, log)
+    recognizer = options.hotwords.applied_to(recognizer, log)
     service = Service(recognizer, limits, cores)
     service.warm_up()
     with interrupts_noted() as should_stop:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder.search.hotword_options import GuessedHotwordOptions
 from readers.config.options import Options, group, option
 from recipes.serve.limits import Limits
 
@@ -47,7 +48,7 @@ class ServeOptions(Options):
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
     grammar: Path | None = option(None, "recognise the sentences of this grammar only, as `transcribe` does")
-    words: Path | None = option(None, "words to add to the bundle, as `transcribe` does")
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
+    hotwords: GuessedHotwordOptions = group(GuessedHotwordOptions)
     limits: Limits = group(Limits)
     access: AccessOptions = group(AccessOptions)

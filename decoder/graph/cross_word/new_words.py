@@ -20,7 +20,7 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph, GraphArcs, arcs_of, arrays_of, check_graph
 from decoder.graph.cross_word.acceptor import FINAL, START, CrossWordAcceptor, Topology
 from decoder.graph.cross_word.context import TriphoneTable
-from decoder.graph.cross_word.places import WordPlaces, find_places
+from decoder.graph.cross_word.places import PlacesError, WordPlaces, find_places
 from decoder.graph.lexicon import lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import optimise, usable_words
 from decoder.graph.openfst import ArcArrays
@@ -28,7 +28,6 @@ from decoder.graph.options import SHORT_PAUSE, GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import arcs_of_silence, has_context, normalised, silence_of
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
-from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import phone_of
 
@@ -137,9 +136,11 @@ def add_words(
 
     Raises
     ------
-    GraphError
+    PlacesError
         For a graph that was not made with this dictionary and these models, or has probabilities of silence for each
-        word; and if no word can be added.
+        word.
+    GraphError
+        If no word can be added.
     """
     number = {word: i for i, word in enumerate(graph.words)}
     lexicon = lexicon_from_dictionary(dictionary, options)
@@ -164,7 +165,9 @@ def add_words(
         if word in number and silence not in of_word and centres.issuperset(of_word)
     ]
     if lexicon.silences or added.silences or not old or SENTENCE_START not in number:
-        raise GraphError(f"{graph.where}: other words than its dictionary, or silences of words; expected neither")
+        raise PlacesError(f"{graph.where}: other words than its dictionary, or silences of words; expected neither")
+    if not set(models.senones) <= set(graph.states):
+        raise PlacesError(f"{graph.where}: other HMM states than its models; expected the same")
     table = TriphoneTable(models, phones, 0, [f"[{state}]" for state in graph.states])
     label = {state: i for i, state in enumerate(graph.states, start=1)}
 

@@ -33,6 +33,10 @@ TOLERANCE = 1e-3  # of sums of costs, which are multiples of 1/1024 in most grap
 MAX_WITNESSES = 3  # words that are compared for each pair of last phones
 
 
+class PlacesError(GraphError):
+    """The places where words of a graph begin and end cannot be found, so that none can be added."""
+
+
 @dataclass(frozen=True)
 class WordPlaces:
     """The states of a compiled graph where words begin and end, among P phones.
@@ -62,7 +66,7 @@ class WordPlaces:
 class LabelledPaths:
     """Follows labels through a compiled graph: 1 + number of an HMM state, or 1 + number of HMM states + id of a word.
 
-    Raises GraphError for a graph that is not deterministic.
+    Raises PlacesError for a graph that is not deterministic.
     """
 
     def __init__(self, graph: DecodingGraph):
@@ -77,7 +81,7 @@ class LabelledPaths:
         self._target = arcs.target[order].astype(np.int64)
         self._cost = arcs.cost[order].astype(np.float64)
         if np.any(self._key[1:] == self._key[:-1]):
-            raise GraphError(f"{graph.where}: arcs with the same label from a state; expected a deterministic graph")
+            raise PlacesError(f"{graph.where}: arcs with the same label from a state; expected a deterministic graph")
 
     def step(self, state: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the states to which labels lead, -1 for none, and the costs of the arcs."""
@@ -114,7 +118,7 @@ def find_places(
 ) -> WordPlaces:
     """Return the places of a graph.
 
-    words: its words, each as for CrossWordAcceptor, without silences; start_label: of <s>.  Raises GraphError for a
+    words: its words, each as for CrossWordAcceptor, without silences; start_label: of <s>.  Raises PlacesError for a
     graph in which the words do not lead where one with this dictionary would have them.
     """
     return _Search(graph, table, words, silence, short_pause, start_label).places()
@@ -130,7 +134,7 @@ class _Search:
         short_pause: Topology | None,
         start_label: int,
     ):
-        self.fault = GraphError(f"{graph.where}: does not have the paths of its dictionary; expected those of both")
+        self.fault = PlacesError(f"{graph.where}: does not have the paths of its dictionary; expected those of both")
         self.start = graph.start
         self.table = table
         self.paths = LabelledPaths(graph)

@@ -10,7 +10,7 @@ from decoder.lm.counting.runs import SortedRuns
 from decoder.lm.counting.tables import MARKS, NgramCounter, NgramTable, PartCounts, complete, count_part
 from decoder.lm.estimation import adjusted_counts, discounts
 from decoder.lm.options import CountedTexts, CountingOptions, TextOptions, VocabularyOptions
-from decoder.lm.texts.reading import LineFacts, TextCheck, read_transcripts, without_marks
+from decoder.lm.texts.reading import LineFacts, TextCheck, read_sentences, read_transcripts, without_marks
 from readers.common.files import require_writable, write_lines
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, silent
@@ -169,12 +169,8 @@ def choose_vocabulary(
     Parameters
     ----------
     options : VocabularyOptions
-    runner : Runner, optional
-        Counts parts of the texts, in this thread by default.
-    progress : callable
-        Called as ``progress(parts done, parts, stage="count")``.
-    note : callable
-        Receives texts about lines that seem to begin with utterance names.
+    runner, progress, note : optional
+        As for `count_ngrams`.
 
     Returns
     -------
@@ -190,6 +186,7 @@ def choose_vocabulary(
     ``choose_vocabulary(VocabularyOptions(texts=CountedTexts(text="train.txt"), coverage=0.99, output="words"))``
     """
     require_writable(options.output, [*options.texts.files, options.heldout])
+    heldout = read_sentences(TextOptions(text=(options.heldout,)), note) if options.heldout else []
     counter = NgramCounter(1)
     count_texts(options.texts, counter, 1, runner or thread_runner(1), progress, note)
     listed, (table,) = counter.tables()
@@ -204,9 +201,8 @@ def choose_vocabulary(
     size = min(size, int((counts >= options.min_count).sum()))
     words = [listed[i] for i in ids[:size].tolist()]
     write_lines(options.output, words)
-    heldout = float("nan")
-    if options.heldout:
-        chosen = frozenset(words)
-        inside = [word in chosen for line in without_marks(read_part(TextPart(options.heldout))) for word in line]
-        heldout = sum(inside) / len(inside) if inside else heldout
-    return Vocabulary(words, len(ids), float(counts[:size].sum() / total) if total else float("nan"), heldout)
+    chosen = frozenset(words)
+    inside = [word in chosen for sentence in heldout for word in sentence]
+    heldout_coverage = sum(inside) / len(inside) if inside else float("nan")
+    coverage = float(counts[:size].sum() / total) if total else float("nan")
+    return Vocabulary(words, len(ids), coverage, heldout_coverage)

@@ -6,12 +6,12 @@ import numpy as np
 
 from decoder.lm.mixing.mixture import interpolate, text_probabilities, weights_for
 from decoder.lm.mixing.pruning import prune
-from decoder.lm.options import InterpolationOptions, PruningOptions
-from decoder.lm.texts.reading import without_marks
+from decoder.lm.options import InterpolationOptions, PruningOptions, TextOptions
+from decoder.lm.texts.reading import read_sentences
 from readers.common.arrays import Float64Array
 from readers.common.files import require_writable, write_lines
+from readers.common.report import silent
 from readers.language.arpa import Arpa, read_arpa, write_arpa
-from readers.language.sentences import TextPart, read_part
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def interpolate_models(options: InterpolationOptions) -> Interpolation:
     models = [read_arpa(path) for path in options.lm]
     result = Interpolation(None, options.weights)
     if options.heldout:
-        sentences = list(without_marks(read_part(TextPart(options.heldout))))
+        sentences = read_sentences(TextOptions(text=(options.heldout,)), silent)
         result = _weighed(text_probabilities(models, sentences))
     if options.collection:
         entries = [f"{path} {weight:.10g}" for path, weight in zip(options.lm, result.weights) if weight > 0]

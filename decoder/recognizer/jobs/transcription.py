@@ -136,8 +136,6 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
     if options.grammar is not None:
         chosen: dict[str, Any] = {} if options.threshold is None else {"threshold": options.threshold}
         recognizer = recognizer.with_grammar(options.grammar, **chosen)
-        for entry in recognizer.guessed:
-            log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
     recognizer = options.hotwords.applied_to(recognizer, log)
     recognizer = recognizer.with_phones() if options.phones else recognizer
     return recognizer.with_audio(longest=None) if options.whole else recognizer

@@ -17,12 +17,13 @@ from decoder.recognizer.jobs.alignment.aligning import RecordingAligner
 from decoder.recognizer.jobs.alignment.options import THRESHOLD
 from decoder.recognizer.jobs.alignment.output import as_json
 from decoder.recognizer.jobs.alignment.recordings import Recording
-from decoder.results.alignment import Alignment, doubtful_stretches
+from decoder.results.alignment import Alignment
+from decoder.results.doubtful import doubtful_stretches
 from readers.audio.duration import audio_seconds
 from readers.common.temporary import scratch_directory
 from readers.corpora.corpus import Utterance
 from recipes.serve.files.formats import JSON, TEXT
-from recipes.serve.files.requests import Check, RequestError, answer, error_response, process_file, text_field
+from recipes.serve.files.requests import Check, RequestError, answer_with, process_file, text_field
 from recipes.serve.service import Service, Usage
 
 NAME = "recording"
@@ -31,15 +32,13 @@ FORMATS = ("json", "textgrid")
 
 async def align(service: Service, request: Request) -> Response:
     """Answer one request."""
-    if service.aligner is None:
-        message = f"{service.name}: no dictionary and tables of models; expected a bundle with both"
-        return error_response(404, message, code="no_alignment")
-    return await answer(service, request, _align_form)
+    needed = "dictionary with tables of models"
+    return await answer_with(service, request, service.aligner, needed, "no_alignment", _align_form)
 
 
-async def _align_form(service: Service, usage: Usage, form: FormData, receive: Receive) -> Response:
-    aligner = service.aligner
-    assert aligner is not None
+async def _align_form(
+    aligner: ForcedAligner, service: Service, usage: Usage, form: FormData, receive: Receive
+) -> Response:
     kind = text_field(form, "response_format") or "json"
     if kind not in FORMATS:
         raise RequestError(f"response_format {kind[:40]!r}; expected {', '.join(FORMATS)}", "response_format")

@@ -10,11 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive
 
+from decoder.recognizer.jobs.pronunciation.assessor import PronunciationAssessor
 from decoder.recognizer.jobs.pronunciation.result import text_of
 from readers.audio.duration import audio_seconds
 from readers.errors import FormatError, GraphError
 from recipes.serve.files.formats import JSON
-from recipes.serve.files.requests import Check, RequestError, answer, error_response, process_file, text_field
+from recipes.serve.files.requests import Check, RequestError, answer_with, process_file, text_field
 from recipes.serve.service import Service, Usage
 
 LONGEST = 60.0  # seconds of a sentence, which is aligned as a whole
@@ -23,15 +24,13 @@ MOST_CHARACTERS = 1000
 
 async def pronounce(service: Service, request: Request) -> Response:
     """Answer one request."""
-    if service.assessor is None:
-        message = f"{service.name}: no map of pronunciation scores; expected a bundle with one"
-        return error_response(404, message, code="no_pronunciation_scores")
-    return await answer(service, request, _pronounce_form)
+    needed = "map of pronunciation scores"
+    return await answer_with(service, request, service.assessor, needed, "no_pronunciation_scores", _pronounce_form)
 
 
-async def _pronounce_form(service: Service, usage: Usage, form: FormData, receive: Receive) -> Response:
-    assessor = service.assessor
-    assert assessor is not None
+async def _pronounce_form(
+    assessor: PronunciationAssessor, service: Service, usage: Usage, form: FormData, receive: Receive
+) -> Response:
     said = text_field(form, "text")
     if not 0 < len(said) <= MOST_CHARACTERS:
         raise RequestError(f"text of {len(said)} characters; expected 1 to {MOST_CHARACTERS}, to be said", "text")

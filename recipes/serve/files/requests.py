@@ -8,7 +8,9 @@ import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
@@ -28,6 +30,7 @@ MOST_FIELDS, FIELD_SIZE = 50, 1 << 16
 FORM, CHARSETS = "multipart/form-data", ("utf-8", "utf8", "us-ascii")
 FORM_EXTRA = 1 << 20  # bytes of a request beside the file
 MOST_ID = 64  # characters
+Tool = TypeVar("Tool")
 Check = Callable[[float | None, float | None], None]  # takes the seconds of audio that are done, and all
 
 logger = logging.getLogger("argonaut.serve")
@@ -108,6 +111,23 @@ async def answer(
         service.metrics.errors["internal"] += 1
         logger.exception("a request with a file ended with an internal error")
         return error_response(500, "internal error", code="internal_error")
+
+
+async def answer_with(
+    service: Service,
+    request: Request,
+    tool: Tool | None,
+    needed: str,
+    code: str,
+    respond: Callable[[Tool, Service, Usage, FormData, Receive], Awaitable[Response]],
+) -> Response:
+    """Return what `answer` makes of a tool that not every bundle allows; without it, an error.
+
+    needed: what the bundle lacks then; code: of the error; respond: takes the tool first.
+    """
+    if tool is None:
+        return error_response(404, f"{service.name}: no {needed}; expected a bundle with one", code=code)
+    return await answer(service, request, partial(respond, tool))
 
 
 async def _read_form(request: Request, limits: Limits) -> FormData:

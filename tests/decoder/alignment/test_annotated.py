@@ -8,7 +8,7 @@ from decoder.alignment.annotated import labels_of, with_annotations, words_to_pr
 from decoder.graph import PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from readers.corpora.annotations import Annotations
-from readers.htk.dictionary import Pronunciation
+from readers.htk.dictionary import Pronunciation, SilenceProbabilities
 
 DICTIONARY = {
     "WANT": ["w o n t", "w o n"],
@@ -44,6 +44,21 @@ def test_parts_of_cut_off_words(text, parts):
     graphs = with_annotations(GRAPHS, labels, 1.0)
     assert [" ".join(phones) for phones, _, _ in graphs.words[label.name]] == parts
     assert not graphs.loops
+
+
+def test_added_words_have_no_probabilities_of_silence_and_do_not_replace_others():
+    silence = SilenceProbabilities(0.3, 1.2, 0.8)
+    entries = [entry._replace(silence=silence) for entry in ENTRIES]
+    graphs = TranscriptGraphs(PhoneModels({phone: (phone,) for phone in [*PHONES, "sil"]}), entries)
+    added = [Pronunciation("WON", None, None, ("w", "o")), Pronunciation("NEW", None, None, ("n", "u"))]
+    extended = graphs.with_words(added)
+    assert [phones for phones, _, _ in extended.words["WON"]] == [("w", "u", "n"), ("w", "o")]
+    scores = np.zeros((len(PHONES) + 1, 6), np.float32)
+    words = Aligner(extended).align(["NEW", "WON"], scores).words
+    assert [unit.output for unit, _ in words if unit.output] == ["NEW", "WON"]
+    assert extended.silences == graphs.silences
+    assert extended.free_phones == graphs.free_phones
+    assert extended.models.all_free_phones is graphs.models.all_free_phones
 
 
 def test_what_has_no_pronunciation_is_a_loop():

@@ -193,6 +193,15 @@ def test_impossible_times_are_refused_before_a_file_is_written(form, start, end,
 def test_unknown_levels_are_refused(levels, tmp_path):
     with pytest.raises(ConfigError, match="expected some of words, phones, states"):
         ONE.save(tmp_path / "one.TextGrid", levels)
+    with pytest.raises(ConfigError, match="expected some of words, phones, states"):
+        ONE.rows(levels)
+
+
+def test_an_unknown_level_is_refused(tmp_path):
+    (tmp_path / "one.ctm").write_text("one 1 0.0 0.5 yes\n")
+    for call in (ONE.labels, ONE.utterances[0].labels, lambda level: Alignment.read(tmp_path / "one.ctm", level)):
+        with pytest.raises(ConfigError, match="levels foo; expected some of words, phones, states"):
+            call("foo")
 
 
 def test_mlf_has_the_words_of_an_alignment_without_phones(tmp_path):

@@ -128,6 +128,11 @@ def test_cut_off_words_sounds_and_unknown_words_are_aligned_as_they_are_written(
     assert "kind cutoff, laughter" in phonetician.run("align", *RUN, "--annotations", "xxx=x").fault
 
 
+def test_the_case_of_a_cut_off_word_is_that_of_the_dictionary(phonetician):
+    aligner = ForcedAligner.load("tones.argo", "dict")
+    assert [label.wholes for text in ("ba-", "[hes_ba]", "-ba") for label in aligner.labels([text])] == [("BA",)] * 3
+
+
 def test_a_dictionary_of_further_words_completes_the_other(phonetician):
     phonetician.write("corpus/otto/three.txt", "Baba c\n")
     phonetician.write("own.dict", "BABA b a b a\nC b\nC c\n")

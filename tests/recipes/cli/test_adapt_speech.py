@@ -112,7 +112,7 @@ def test_a_slower_network_gets_every_third_frame_with_its_label_and_does_not_cou
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"held_out": ("s1", "x")}, "corpus: no 1 speaker x to be held out; expected some of s0, s1"),
+        ({"held_out": ("s1", "x")}, "corpus: no speaker x, to be held out; expected some of s0, s1"),
         ({"held_out": ("s0", "s1")}, "corpus: no utterances for the training; expected some with transcripts"),
     ],
 )

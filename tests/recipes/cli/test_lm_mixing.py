@@ -74,6 +74,18 @@ def test_words_that_a_model_lacks_are_left_out_of_the_perplexities(tmp_path, cap
     assert len(shown) == 4
 
 
+def test_a_heldout_text_without_sentences_is_refused(models, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "other").write_text("x y\n")
+    mix = ["lm", "mix", "--lm", str(models[0]), "--lm", str(models[1]), "-o", "out"]
+    choose = ["lm", "vocabulary", "--text", "other", "--size", "1", "-o", "out"]
+    for command in (mix, choose):
+        assert main([*command, "--heldout", "empty"]) == 2
+        assert capsys.readouterr().err == "error: empty: no sentences; expected one per line\n"
+        assert not (tmp_path / "out").exists()
+
+
 def test_a_pruned_model_is_that_of_the_function(models, tmp_path, capsys):
     out = tmp_path / "small.arpa"
     assert main(["lm", "prune", "--lm", str(models[0]), "--threshold", "1e-3", "-o", str(out)]) == 0

@@ -12,6 +12,7 @@ import pytest
 
 from recipes.cli.main import main
 from recipes.serve.job import PACKAGES
+from recipes.serve.running import make_server
 from tests.recipes.serve.conftest import connect, speak_to
 
 
@@ -46,6 +47,35 @@ def test_wrong_options(capsys, bundle, options, message):
 
 def test_what_is_no_bundle(capsys, speech):
     assert "speech.wav" in fault(capsys, speech, "--port", "0")
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The services of `argonaut serve`, which ends as soon as it listens."""
+    services = []
+
+    def stopped(application, service, should_stop, *tls):
+        services.append(service)
+        return make_server(application, service, lambda: True, *tls)
+
+    monkeypatch.setattr("recipes.serve.running.make_server", stopped)
+    return services
+
+
+@pytest.mark.slow
+def test_words_are_added(served, bundle, speech, tmp_path, capsys):
+    (tmp_path / "words").write_text("ABC a b c\nXYZ\n")
+    (tmp_path / "hot").write_text("abc :20\n")
+    options = ["--words", str(tmp_path / "words"), "--hotwords", str(tmp_path / "hot")]
+    assert main(["serve", str(bundle), "--port", "0", "--threads", "1", *options]) == 0
+    (service,) = served
+    assert service.words[-1] == "ABC"
+    assert service.recognizer.transcribe(speech).text == "ABC"
+    assert [phone.text for phone in service.aligner.align(speech, "abc").phones] == ["sil", "a", "b", "c", "sil"]
+    assert "left out: " in (shown := capsys.readouterr().err)
+    assert "no pronunciation of XYZ; expected it after the word" in shown
+    (tmp_path / "words").write_text("\n")
+    assert "words: no words; expected one per line" in fault(capsys, bundle, "--words", tmp_path / "words")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from readers.audio.audio_file import MIX, Channel
 from readers.audio.header import read_audio_header
 from readers.audio.resampling import check_rate, resample
 from readers.common.arrays import Float32Array, Int64Array
-from readers.common.faults import counted, listed, one_line
+from readers.common.faults import listed, one_line
 from readers.common.report import Progress, RunReport
 from readers.corpora.corpus import Corpus, Utterance
 from readers.errors import ArgonautError, ConfigError, ShapeError
@@ -169,7 +169,6 @@ def _held_out(utterances: Iterable[Utterance], speakers: Collection[str], source
     present = {utterance.speaker for utterance in utterances}
     if absent := sorted({*speakers} - present):
         raise ConfigError(
-            f"{source}: no {counted(len(absent), 'speaker')} {listed(absent)} to be held out; expected some of "
-            f"{listed(sorted(present))}"
+            f"{source}: no speaker {listed(absent)}, to be held out; expected some of {listed(sorted(present))}"
         )
     return frozenset(utterance.name for utterance in utterances if utterance.speaker in speakers)

@@ -29,7 +29,8 @@ from decoder.recognizer.jobs.alignment.recordings import Recording, check_output
 from decoder.recognizer.jobs.alignment.results import NO_TRANSCRIPT, KeptResults, file_marks, has_failed
 from decoder.recognizer.jobs.alignment.training import Training
 from decoder.recognizer.recording import AudioOptions
-from decoder.results.alignment import Alignment, DoubtfulStretch
+from decoder.results.alignment import Alignment
+from decoder.results.doubtful import DoubtfulStretch
 from decoder.search.batch import in_order
 from decoder.storage.installed import find_model
 from readers.audio.audio_file import MIX

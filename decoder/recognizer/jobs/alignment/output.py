@@ -9,15 +9,14 @@ from decoder.results.alignment import (
     LEVELS,
     Alignment,
     Damage,
-    DoubtfulStretch,
     ctm_of,
-    doubtful_stretches,
     mlf_entries,
     rounded,
     tiers_of,
     with_alignment,
     write_rows,
 )
+from decoder.results.doubtful import DoubtfulStretch, doubtful_stretches
 from readers.common.files import atomic_write, write_json, write_lines
 from readers.htk.mlf import write_mlf
 from readers.results.elan import ElanDocument, read_elan
