@@ -113,7 +113,8 @@ def make_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) ->
 
 def make_ctc_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) -> GraphResult:
     """Build the decoding graph of a network with CTC outputs, as `make_graph` does if there are tokens."""
-    assert options.out is not None and options.tokens is not None  # as GraphFiles has checked
+    assert options.out is not None  # as GraphFiles has checked
+    assert options.tokens is not None
     require_writable(options.out / "graph.dg")
     tokens = read_ctc_tokens(options.tokens, options.blank)
     dictionary = options.dictionary.read(note) if options.dictionary.dict else []
@@ -131,6 +132,7 @@ def make_ctc_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent
     graph = replace(graph, dropped=[*graph.dropped, *without])
     report = write_graph_directory(options.out, graph, models, output_rows(tokens), options.graph.silence_topology)
     save_defaults(options.out / "graph.dg", GraphDefaults(dict(SEARCH_DEFAULTS)))
+    (options.out / "state_map").unlink()  # alignment reads it, and would put no blanks inside of words
     return GraphResult(models, report, graph)
 
 

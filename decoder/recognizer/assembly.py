@@ -28,7 +28,6 @@ from decoder.recognizer.bundle import (
     GRAPH,
     IVECTORS,
     LM,
-    MODEL,
     PRONUNCIATION,
     SEARCH,
     SECOND_PASS,
@@ -77,7 +76,7 @@ def open_bundle(bundle: Bundle) -> tuple["FrontEnd", Decoder]:
 def open_bundle_scores(bundle: Bundle) -> "FrontEnd":
     """Return the front end of a bundle: features and acoustic model."""
     about = bundle.description
-    scorer = open_scorer(bundle.parts[MODEL], about.output, about.window, ignore_mismatch=True)
+    scorer = open_scorer(bundle.model, about.output, about.window, ignore_mismatch=True)
     ivectors = bundle.parts.get(IVECTORS)
     front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
     if about.lowest_rate:

@@ -166,7 +166,7 @@ def test_an_edited_description_is_refused(own):
             [{"name": "graph.dg", "size": 1, "crc32": []}],
             "member graph.dg: size 1 or its checksums are wrong",
         ),
-        ("members", [], "no member model.safetensors; expected one"),
+        ("members", [], "no member graph.dg; expected one"),
         ("more", 1, "unknown field 'more'; expected the fields of version 1"),
     ],
 )
