@@ -270,4 +270,4 @@ def count_errors(reference: Array, hypothesis: Array, substitution: float, delet
                     counts[j] = counts[j - 1] + 1
             diagonal_cost = above_cost
             diagonal_count = above_count
-    return counts[length]
+    return int(counts[length])
