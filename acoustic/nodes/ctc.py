@@ -95,7 +95,7 @@ class ForwardBackward(ColumnPathNode):
         Row of the blank; by default -1, the last one.
     delayConstraint : int
         Frames by which a label may be late: it ends at most so many frames after the first frame of the next label in
-        `graph`, and the blank before it one frame earlier. By default -1, no limit.
+        `graph`. By default -1, no limit.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class ForwardBackward(ColumnPathNode):
     References
     ----------
     A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber: Connectionist temporal classification, ICML 2006. ForwardBackward
-    of CNTK 2; there the limit of the last blank is undefined, here it has none.
+    of CNTK 2, where the last blank has an undefined limit with delayConstraint; here it has none.
     """
 
     operand_names = ("graph", "z")
@@ -242,9 +242,9 @@ def ctc_graph(labels: np.ndarray, begins: np.ndarray, num_frames: int, blank: in
     final[-2 if len(labels) else -1 :] = 0
     frame_arcs = None
     if delay >= 0:
-        last = np.full(num_symbols, num_frames + delay)  # frame in which a path may be at each symbol
+        # A path that is too late in the blank is not in time for the label after it, so that labels alone have a limit.
+        last = np.full(num_symbols, num_frames)
         last[1:-2:2] = begins[1:] + delay
-        last[:-3:2] = begins[1:] + delay - 1
         frames, arcs = np.nonzero(np.arange(num_frames)[:, np.newaxis] <= last[to_state - 1])
         frame_arcs = np.searchsorted(frames, np.arange(num_frames + 1)).astype(np.int32)
         from_state = from_state[arcs]

@@ -109,6 +109,12 @@ class GraphFiles(Options):
         expected = "it, {lm_collection}, {grammar}, or {loop} for a loop in which all words have the same probability"
         self.require("lm", bool(models) or self.only_tables, f"is missing; expected {expected}{tables}")
         self.require("out", bool(self.out) or self.only_tables, "is missing; expected a directory for the graph")
+        guesses = bool(self.tokens and self.dictionary.g2p)
+        self.require("g2p", not guesses, "is given beside {tokens}, which spell words; expected one of them")
+        self.require(
+            "loop", not (self.loop and self.tokens) or bool(self.dictionary.dict),
+            "is given beside {tokens} without {dict}; expected a dictionary, for its words",
+        )  # fmt: skip
         self.require(
             "g2p", not (self.loop and self.dictionary.g2p),
             "is given beside {loop}, whose words are those of {dict}; expected one of them",

@@ -117,7 +117,7 @@ def build_ctc_graph(
     """
     options = options or GraphOptions()
     lexicon = _lexicon(dictionary, tokens, options)
-    states = {name: [name] for name in tokens.names if name != tokens.blank}
+    states: dict[str, Sequence[str]] = {name: [name] for name in tokens.names if name != tokens.blank}
     if not options.drop_missing:
         check_phones(lexicon, states)
     lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, states)

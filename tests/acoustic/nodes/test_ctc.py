@@ -48,7 +48,7 @@ def drawn(layout, rng):
 
 
 def is_in_time(path, sequence, delay):
-    """Whether every label and the blank before it end early enough, as `ForwardBackward` says."""
+    """Whether every label, and the blank before it one frame earlier, ends early enough, as CNTK says."""
     if delay < 0:
         return True
     number, before = 0, BLANK  # labels begun so far
