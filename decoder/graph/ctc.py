@@ -51,8 +51,8 @@ def spell(words: Iterable[str], tokens: CtcTokens) -> tuple[list[Pronunciation],
     without : list of (str, str)
         Words that have no spelling, and the reason.
     """
-    names = {name for name in tokens.names if name not in (tokens.blank, tokens.delimiter)}
-    longest = max(map(len, names))
+    names = {name for name in tokens.names if name not in (tokens.blank, tokens.delimiter) and not _is_sign(name)}
+    longest = max(map(len, names), default=0)
     mark = WORD_BEGIN if any(name.startswith(WORD_BEGIN) for name in names) else ""
     entries = []
     without = []
@@ -66,6 +66,11 @@ def spell(words: Iterable[str], tokens: CtcTokens) -> tuple[list[Pronunciation],
         else:
             entries.append(Pronunciation(word, None, None, spelling))
     return entries, without
+
+
+def _is_sign(name: str) -> bool:
+    """Return whether a token stands for no characters, such as <unk> and [UNK]."""
+    return len(name) > 2 and name[0] + name[-1] in ("<>", "[]")
 
 
 def _fewest(text: str, names: set[str], longest: int) -> tuple[str, ...] | None:

@@ -16,7 +16,8 @@ BLANKS = ("<blk>", "<blank>", "<ctc_blank>", "<pad>", "[PAD]", "<eps>")
 SPACE = "<space>"
 DELIMITERS = (SPACE, "|")
 WORD_BEGIN = "\u2581"  # of tokens of SentencePiece that begin a word
-MAX_TOKENS = 1 << 20
+MAX_TOKENS, MAX_DIGITS = 1 << 20, 7
+SHOWN = 60  # characters of a token in a message
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> Ct
         raise FormatError(f"{path}: {len(names)} tokens; expected 1 to {MAX_TOKENS}")
     for name in names:
         if not name or any(character.isspace() for character in name):
-            raise FormatError(f"{path}: token {name!r}; expected names without white space")
+            raise FormatError(f"{path}: token {name[:SHOWN]!r}; expected names without white space")
     present = [name for name in BLANKS if name in names]
     if blank is not None and blank not in names:
         raise FormatError(f"{path}: no token {blank!r}; expected the blank, one of {len(names)} tokens")
@@ -87,7 +88,8 @@ def _of_lines(text: str, where: str) -> list[str]:
     lines = [(f"{where}:{number}", line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not lines:
         raise FormatError(f"{where}: no tokens; expected at least one")
-    if all(line.split()[-1].isdecimal() and (line[:1].isspace() or len(line.split()) == 2) for _, line in lines):
+    rows = [(line.split()[-1], line[:1].isspace() or len(line.split()) == 2) for _, line in lines]
+    if all(number.isdecimal() and len(number) <= MAX_DIGITS and has_token for number, has_token in rows):
         return _in_order(
             [(place, " ".join(line.split()[:-1]) or SPACE, int(line.split()[-1])) for place, line in lines]
         )
@@ -101,9 +103,10 @@ def _in_order(numbered: list[tuple[str, str, object]]) -> list[str]:
     seen: set[str] = set()
     for place, name, number in numbered:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(numbered):
-            raise FormatError(f"{place}: token {name!r} has the number {number}; expected 0 to {len(numbered) - 1}")
+            shown = f"token {name[:SHOWN]!r} has the number {str(number)[:SHOWN]}"
+            raise FormatError(f"{place}: {shown}; expected 0 to {len(numbered) - 1}")
         if number in by_number or name in seen:
-            raise FormatError(f"{place}: token {name!r} {number}; expected every token and number once")
+            raise FormatError(f"{place}: token {name[:SHOWN]!r} {number}; expected every token and number once")
         by_number[number] = name
         seen.add(name)
     return [by_number[number] for number in range(len(by_number))]

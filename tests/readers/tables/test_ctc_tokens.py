@@ -43,6 +43,7 @@ def test_the_blank_can_be_named(tmp_path):
         (b'{"a": ', "expected a JSON object"),
         (b"{}", "0 tokens; expected 1 to"),
         (b"a b c\n", "token 'a b c'; expected names without white space"),
+        (b"a " + 5000 * b"1", "expected names without white space"),
         (b"\xff\xfe", "not UTF-8; expected a tokens file"),
     ],
 )

@@ -121,6 +121,7 @@ def test_times_are_those_of_the_tokens():
         ("A B", "ab", ("A", "B")),
         ("\u2581 \u2581a a b ba aba", "abab", ("\u2581a", "ba", "b")),
         ("a b", "axe", None),
+        ("a <unk>", "<unk>", None),
     ],
 )
 def test_words_are_spelled_with_few_tokens(names, word, expected):
