@@ -2,8 +2,8 @@
 
 The model takes a batch of features, (batch, frames, rows) or (batch, rows, frames), and perhaps the number of frames of
 each utterance, as whole numbers (batch,).  It returns (batch, columns, outputs), logarithms of probabilities or inputs
-of a softmax, for the same number of columns or fewer, and perhaps the number of columns of each utterance.  NeMo,
-icefall, WeNet, ESPnet and torchaudio export such models.
+of a softmax, for the same number of columns or fewer, and perhaps the number of columns of each utterance.  NeMo
+and icefall export such models.
 """
 
 from collections.abc import Sequence
