@@ -98,11 +98,17 @@ LAYOUTS["an4-blstm"], LAYOUTS["an4-dnn-blstm"] = (
 class PartOptions(Options):
     """The files of a bundle, and how its model is used."""
 
-    model: Path | None = option(None, "acoustic model")
+    model: Path | None = option(None, "acoustic model; also an ONNX model, NAME.onnx")
     graph: Path | None = option(None, "compiled graph, with the tables of argonaut graph beside it")
     lm: Path | None = option(None, "language model in ARPA format")
     features: Path | None = option(None, "configuration of HCopy")
     dict: Path | None = option(None, "pronunciation dictionary, for alignment")
+    tokens: Path | None = option(
+        None,
+        "outputs of a model with CTC, as `argonaut graph` reads them: the graph is made of them, {lm} and {dict}, in "
+        "place of {graph}",
+    )
+    blank: str | None = option(None, "name of the blank among {tokens}, as for `argonaut graph`", metavar="TOKEN")
     ivector_model: Path | None = option(None, "model of i-vectors, for an acoustic model that takes them")
     g2p: Path | None = option(None, "model of argonaut g2p train, for words that the dictionary lacks")
     second_pass: Path | None = option(None, "recurrent language model that rescores lattices")
@@ -177,11 +183,15 @@ class PackOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("model", "graph", "features"):
+        tokens = self.parts.tokens is not None
+        for name in ("model", "features", "lm" if tokens else "graph"):
             is_there = self.experiment is not None or getattr(self.parts, name) is not None
             self.parts.require(name, is_there, "is missing; expected it, or an experiment")
         has_graph = self.parts.aligner is None or self.parts.aligner_graph is not None
         self.parts.require("aligner_graph", has_graph, "is missing; expected a graph of the phone models of {aligner}")
+        self.parts.require("blank", tokens or self.parts.blank is None, "is given without {tokens}; expected it, too")
+        beside = "{tokens}, of which one is made; expected one of them"
+        self.parts.require("graph", not tokens or self.parts.graph is None, f"is given beside {beside}")
 
 
 def make_bundle(options: PackOptions) -> "Bundle":
@@ -211,6 +221,9 @@ def make_bundle(options: PackOptions) -> "Bundle":
             about = replace(options.about, name=options.about.name or options.experiment.name)
             converted = sphinx_parts(options, directory)
             return make_bundle(replace(options, experiment=None, parts=converted, about=about))
+    if options.parts.tokens is not None:
+        with temporary_directory(options.output) as directory:
+            return make_bundle(replace(options, parts=ctc_parts(options.parts, directory)))
     from decoder.recognizer import AlignerParts, BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
@@ -259,6 +272,41 @@ def make_bundle(options: PackOptions) -> "Bundle":
         compact=options.compact,
     )
     return pack(parts, options.output)
+
+
+def ctc_parts(parts: PartOptions, directory: Path) -> PartOptions:
+    """Build the graph of a model with CTC outputs, and return the parts of its bundle.
+
+    Parameters
+    ----------
+    parts : PartOptions
+        With tokens and a language model, and perhaps a dictionary.
+    directory : Path
+        For the graph.
+
+    Returns
+    -------
+    PartOptions
+        With a graph instead of tokens and the dictionary, which is of no use for alignment.
+
+    Raises
+    ------
+    ArgonautError, OSError
+        For damaged files, and files that do not fit together.
+    """
+    from decoder.grammars import GraphDictionary, GraphFiles, make_graph
+    from decoder.graph import GraphOptions
+
+    files = GraphFiles(
+        tokens=parts.tokens,
+        blank=parts.blank,
+        dictionary=GraphDictionary(dict=parts.dict),
+        lm=parts.lm,
+        graph=GraphOptions(drop_missing=True),
+        out=directory / "graph",
+    )
+    make_graph(files)
+    return replace(parts, graph=directory / "graph" / "graph.dg", tokens=None, blank=None, dict=None)
 
 
 # Of the search, for Gaussians of Sphinx.
@@ -359,12 +407,16 @@ def _sample_rate(model: Path, parts: PartOptions) -> int:
     """
     from acoustic.network.model_file import load_model
     from acoustic.scoring.mixture_scorer import is_mixture_model
-    from decoder.recognizer.packing import refuse_onnx
+    from acoustic.scoring.opening import open_scorer
+    from acoustic.scoring.window_scorer import ONNX_SUFFIX
 
-    refuse_onnx(model)
     if is_mixture_model(model) and parts.rate is not None:
         return parts.rate
-    rates = {round(rate) for record in load_model(model).feature_records.values() for rate in record.rates}
+    if model.suffix == ONNX_SUFFIX:
+        records = [open_scorer(model, parts.output_node, parts.window).record]
+    else:
+        records = list(load_model(model).feature_records.values())
+    rates = {round(rate) for record in records for rate in record.rates}
     if parts.rate is not None:
         trained = " or ".join(str(rate) for rate in sorted(rates))
         fits = not rates or parts.rate in rates

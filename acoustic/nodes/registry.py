@@ -27,6 +27,7 @@ from acoustic.nodes import noise_contrastive  # noqa: F401  isort: skip
 from acoustic.nodes import crf  # noqa: F401  isort: skip
 from acoustic.nodes import sequence_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import lattice_free  # noqa: F401  isort: skip
+from acoustic.nodes import ctc  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
 from acoustic.nodes import class_statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip

@@ -14,6 +14,7 @@ from acoustic.export.onnx_export import FEATURE_RECORDS, require_package
 from acoustic.network.model_file import read_feature_records
 from acoustic.network.unseen_classes import UNSEEN
 from acoustic.scoring.window_scorer import STEP, PartScorer, WindowScorer, chosen_window, frame_rows
+from readers.common.file_part import FilePart
 from readers.common.text import parse_json
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError, ShapeError
@@ -40,6 +41,8 @@ class OnnxScorer(WindowScorer):
         and outputs with a prior of 0 get the score UNSEEN.
     ignore_mismatch : bool
         Take a window that is not that of the training.
+    session : onnxruntime.InferenceSession, optional
+        That of the model, if it has been opened.
 
     Raises
     ------
@@ -51,29 +54,22 @@ class OnnxScorer(WindowScorer):
 
     def __init__(
         self,
-        model_path: str | Path,
+        model_path: str | Path | FilePart,
         output: str | None = None,
         window: int | None = None,
         priors: Sequence[float] | np.ndarray | None = None,
         ignore_mismatch: bool = False,
+        session: Any = None,
     ):
         self.source = str(model_path)
         if window is not None:
             frame_rows(self.source, window, window)
-        require_package("onnxruntime", self.source)
-        self._session = _open_session(self.source)
+        self._session = session or open_session(model_path)
         inputs = self._session.get_inputs()
-        outputs = self._session.get_outputs()
         if len(inputs) != 1:
             input_names = ", ".join(node.name for node in inputs) or "none"
             raise ModelError(f"{self.source}: inputs {input_names}; expected one")
-        names = [node.name for node in outputs]
-        if output is None and len(names) != 1:
-            output_names = ", ".join(names) or "none"
-            raise ModelError(f"{self.source}: outputs {output_names}; expected one, or a name to choose it by")
-        if output is not None and output not in names:
-            raise ModelError(f"{self.source}: no output {output!r}; expected one of {', '.join(names)}")
-        self.output = output or names[0]
+        self.output = chosen_output(self.source, self._session, output)
         self._input = inputs[0].name
         self._dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}.get(inputs[0].type)
         shape = inputs[0].shape
@@ -82,13 +78,15 @@ class OnnxScorer(WindowScorer):
                 f"{self.source}: input {self._input!r} is {inputs[0].type} {shape}; expected floats, (any number of "
                 "frames, rows)"
             )
-        self.record = _feature_record(self._session, self._input, self.source)
+        self.record = feature_record_of(self._session, self._input, self.source)
         self.window = chosen_window(self.source, self.record, window, ignore_mismatch)
         self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], self.window)
         self.num_outputs = 0  # not known yet
         self._probe()
         self.edges = self.record.edges if self._recurrent else (0, 0)
-        self._log_priors = None if priors is None else self._log_priors_of(np.asarray(priors, np.float64))
+        self._log_priors = (
+            None if priors is None else log_priors_of(self.source, np.asarray(priors, np.float64), self.num_outputs)
+        )
 
     def _probe(self) -> None:
         """Run the model on a few frames to find the number of outputs and whether frames influence each other."""
@@ -98,16 +96,6 @@ class OnnxScorer(WindowScorer):
         alone = np.concatenate([self._run(frame[None]) for frame in probe])
         largest = np.abs(together).max(initial=1.0, where=np.isfinite(together))
         self._recurrent = not np.allclose(alone, together, atol=SAME_SCORES * float(largest))
-
-    def _log_priors_of(self, priors: np.ndarray) -> np.ndarray:
-        """Return the log of the normalised priors (num_outputs,)."""
-        if priors.shape != (self.num_outputs,) or not (priors >= 0).all() or not 0 < priors.sum() < np.inf:
-            raise ModelError(
-                f"{self.source}: priors of shape {priors.shape}, sum {priors.sum():g}; expected {self.num_outputs} of "
-                "at least 0, one for each output"
-            )
-        with np.errstate(divide="ignore"):
-            return np.log(priors / priors.sum()).astype(np.float32)
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
         """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
@@ -134,7 +122,7 @@ class OnnxScorer(WindowScorer):
         try:
             values = self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
         except Exception as fault:  # the exceptions of onnxruntime have no common base
-            raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {_first_line(fault)}") from fault
+            raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {first_line(fault)}") from fault
         what = f"{self.source}: {self.output!r} of {len(rows)} frames is"
         if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
             kind = getattr(values, "dtype", type(values).__name__)
@@ -148,25 +136,53 @@ class OnnxScorer(WindowScorer):
         return values
 
 
-def _open_session(path: str) -> Any:
+def open_session(model: str | Path | FilePart) -> Any:
+    """Return the onnxruntime.InferenceSession of a model.
+
+    Raises ModelError for what is no model, and without onnxruntime.
+    """
+    require_package("onnxruntime", f"{model}")
     import onnxruntime
 
-    if not Path(path).is_file():
-        raise ModelError(f"{path}: no such file; expected an ONNX model")
+    if not isinstance(model, FilePart) and not Path(model).is_file():
+        raise ModelError(f"{model}: no such file; expected an ONNX model")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # utterances run in parallel
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        content = model.read_bytes() if isinstance(model, FilePart) else f"{model}"
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         for port in (*session.get_inputs(), *session.get_outputs()):
             _ = port.name, port.type, port.shape  # raises if names are not UTF-8
         _ = session.get_modelmeta().custom_metadata_map
         return session
     except Exception as fault:  # as above
-        raise ModelError(f"{path}: {_first_line(fault)}; expected an ONNX model") from fault
+        raise ModelError(f"{model}: {first_line(fault)}; expected an ONNX model") from fault
 
 
-def _feature_record(session: Any, name: str, path: str) -> FeatureRecord:
+def chosen_output(source: str, session: Any, output: str | None) -> str:
+    """Return the name of an output of a model, by default the only one.  Raises ModelError."""
+    names = [node.name for node in session.get_outputs()]
+    if output is None and len(names) != 1:
+        output_names = ", ".join(names) or "none"
+        raise ModelError(f"{source}: outputs {output_names}; expected one, or a name to choose it by")
+    if output is not None and output not in names:
+        raise ModelError(f"{source}: no output {output!r}; expected one of {', '.join(names)}")
+    return output or names[0]
+
+
+def log_priors_of(source: str, priors: np.ndarray, num_outputs: int) -> np.ndarray:
+    """Return the log of the normalised priors (num_outputs,), float32.  Raises ModelError for others."""
+    if priors.shape != (num_outputs,) or not (priors >= 0).all() or not 0 < priors.sum() < np.inf:
+        raise ModelError(
+            f"{source}: priors of shape {priors.shape}, sum {priors.sum():g}; expected {num_outputs} of at least 0, "
+            "one for each output"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(priors / priors.sum()).astype(np.float32)
+
+
+def feature_record_of(session: Any, name: str, path: str) -> FeatureRecord:
     """Return the record of an input's features in the metadata of a model; an empty one if there is none."""
     text = session.get_modelmeta().custom_metadata_map.get(FEATURE_RECORDS)
     if text is None:
@@ -178,5 +194,5 @@ def _feature_record(session: Any, name: str, path: str) -> FeatureRecord:
     return records.get(name, FeatureRecord())
 
 
-def _first_line(fault: Exception) -> str:
+def first_line(fault: Exception) -> str:
     return " ".join(str(fault).split())[:200]

@@ -39,11 +39,11 @@ def open_scorer(
     """Return the scorer of a native model, of Gaussian mixtures or, if the name ends in .onnx, of an ONNX model.
 
     See `AcousticScorer` for chunks and int8, which only native models take, and `OnnxScorer` for priors, which only
-    ONNX models take; here they are a file.
+    ONNX models take; here they are a file.  An ONNX model may score frames or whole utterances (`SequenceScorer`).
     """
     from acoustic.scoring.window_scorer import ONNX_SUFFIX
 
-    if isinstance(model, FilePart) or not f"{model}".endswith(ONNX_SUFFIX):
+    if not f"{model}".endswith(ONNX_SUFFIX):
         from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixture_model
         from acoustic.scoring.scorer import AcousticScorer
 
@@ -52,6 +52,6 @@ def open_scorer(
         return AcousticScorer(
             model, output or OUTPUT, window, chunks=chunks, ignore_mismatch=ignore_mismatch, int8=int8
         )
-    from acoustic.scoring.onnx_scorer import OnnxScorer
+    from acoustic.scoring.sequence_scorer import open_onnx_scorer
 
-    return OnnxScorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)
+    return open_onnx_scorer(model, output or None, window, read_priors(priors) if priors else None, ignore_mismatch)

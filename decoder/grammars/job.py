@@ -1,14 +1,15 @@
 """The job that builds a decoding graph from files and writes it to a directory, with the tables that it needs."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from decoder.g2p.completion import Guesses
 from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph
 from decoder.grammars.model_files import read_models
 from decoder.grammars.options import GraphFiles
 from decoder.grammars.reading import open_grammar
-from decoder.graph.graph_file import write_graph_directory
+from decoder.graph.ctc import SEARCH_DEFAULTS, build_ctc_graph, completed, output_rows, token_models
+from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
 from decoder.graph.monophone import DecodingAcceptor, build_monophone_graph
 from decoder.graph.options import SHORT_PAUSE
 from decoder.graph.phone_models import PhoneModels
@@ -25,6 +26,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.language.arpa import Arpa
 from readers.language.grammars.network import WordNetwork
+from readers.tables.ctc_tokens import read_ctc_tokens
 
 GUESSED = "guessed.dict"
 
@@ -79,6 +81,8 @@ def make_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) ->
 
     ``make_graph(GraphFiles(states="states.map", transitions="transitions", loop=True, graph=graph, out="graph"))``
     """
+    if options.tokens:
+        return make_ctc_graph(options, log=log, note=note)
     source = options.dictionary
     if options.out and not options.only_tables:
         require_writable(options.out / "graph.dg")
@@ -105,6 +109,40 @@ def make_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) ->
     graph = _build(options, models, [*dictionary, *guesses.for_decoding()], model, network, log)
     report = write_graph_directory(options.out, graph, models, outputs, options.graph.silence_topology)
     return GraphResult(models, report, graph, guesses, estimate)
+
+
+def make_ctc_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent) -> GraphResult:
+    """Build the decoding graph of a network with CTC outputs, as `make_graph` does if there are tokens."""
+    assert options.out is not None  # as GraphFiles has checked
+    assert options.tokens is not None
+    require_writable(options.out / "graph.dg")
+    tokens = read_ctc_tokens(options.tokens, options.blank)
+    dictionary = options.dictionary.read(note) if options.dictionary.dict else []
+    models = token_models(tokens)
+    model, _ = _open_model(options, models, dictionary, log)
+    if not isinstance(model, LanguageModel):
+        assert model is not None
+        model = LanguageModel.from_arpa(model)
+    entries, without = completed(dictionary, model.vocabulary, tokens)
+    try:
+        graph = build_ctc_graph(tokens, entries, model, options.graph, _progress(log))
+    except GraphError as fault:
+        files = (options.tokens, options.dictionary.dict, options.lm or options.lm_collection)
+        raise GraphError(f"{' + '.join(map(str, filter(None, files)))}: {fault}") from fault
+    graph = replace(graph, dropped=[*graph.dropped, *without])
+    report = write_graph_directory(options.out, graph, models, output_rows(tokens), options.graph.silence_topology)
+    save_defaults(options.out / "graph.dg", GraphDefaults(dict(SEARCH_DEFAULTS)))
+    (options.out / "state_map").unlink()  # alignment reads it, and would put no blanks inside of words
+    return GraphResult(models, report, graph)
+
+
+def _progress(log: Log) -> Callable[..., None]:
+    """Return a function that logs the size of the graph after each step."""
+
+    def progress(done: int, total: int, step: str, states: int, arcs: int) -> None:
+        log(f"{step:<13} {states:>9} states {arcs:>9} arcs")
+
+    return progress
 
 
 def _outputs(options: GraphFiles, models: PhoneModels) -> dict[str, int] | None:
@@ -151,9 +189,7 @@ def _build(
 ) -> DecodingAcceptor:
     """Build the graph; a fault of files that do not fit together names all of them."""
 
-    def progress(done: int, total: int, step: str, states: int, arcs: int) -> None:
-        log(f"{step:<13} {states:>9} states {arcs:>9} arcs")
-
+    progress = _progress(log)
     entries = dictionary if options.dictionary.dict else None
     try:
         if network is not None:

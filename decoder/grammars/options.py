@@ -59,6 +59,17 @@ class GraphFiles(Options):
     hmm_list: Path | None = option(None, "lines `logical physical` (default: the models of {mmf})")
     trees: Path | None = option(None, "decision trees of HHEd's ST command, for unseen triphones")
     hmms: Path | None = option(None, "tables of the model set: written with {mmf}, else read", metavar="DIR")
+    tokens: Path | None = option(
+        None,
+        "instead of HMM states: the outputs of the network, lines `token number` or one token each; words that {dict} "
+        "lacks, or all without it, are spelled with as few tokens as possible",
+        heading="CTC: a network whose outputs are tokens and a blank",
+    )
+    blank: str | None = option(
+        None,
+        "name of the blank (default: <blk>, <blank>, <pad> or the like; else an output after the last token)",
+        metavar="TOKEN",
+    )
     graph: GraphOptions = group(GraphOptions, heading="graph")
 
     @property
@@ -79,7 +90,14 @@ class GraphFiles(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         has_states = self.from_model_set or bool(self.states or self.state_list)
-        self.require("states", has_states, "is missing; expected HMM states: it, {state_list}, {mmf} or {hmms}")
+        self.require(
+            "states", has_states or bool(self.tokens),
+            "is missing; expected HMM states: it, {state_list}, {mmf} or {hmms}; or {tokens}",
+        )  # fmt: skip
+        self.require("blank", self.blank is None or bool(self.tokens), "is given without {tokens}; expected it, too")
+        for name in ("states", "state_list", "transitions", "alignment", "mmf", "hmms", "trees", "grammar"):
+            excluded = bool(self.tokens and getattr(self, name))
+            self.require(name, not excluded, "is given beside {tokens}; expected one of them")
         self.require(
             "trees", bool(not self.trees or self.mmf or self.states),
             "is given without {mmf} or {states}; expected one of them, for the silence states",
@@ -91,13 +109,19 @@ class GraphFiles(Options):
         expected = "it, {lm_collection}, {grammar}, or {loop} for a loop in which all words have the same probability"
         self.require("lm", bool(models) or self.only_tables, f"is missing; expected {expected}{tables}")
         self.require("out", bool(self.out) or self.only_tables, "is missing; expected a directory for the graph")
+        guesses = bool(self.tokens and self.dictionary.g2p)
+        self.require("g2p", not guesses, "is given beside {tokens}, which spell words; expected one of them")
+        self.require(
+            "loop", not (self.loop and self.tokens) or bool(self.dictionary.dict),
+            "is given beside {tokens} without {dict}; expected a dictionary, for its words",
+        )  # fmt: skip
         self.require(
             "g2p", not (self.loop and self.dictionary.g2p),
             "is given beside {loop}, whose words are those of {dict}; expected one of them",
         )  # fmt: skip
         has_dictionary = bool(self.dictionary.dict or not self.grammar)
         self.require("grammar", has_dictionary, "is given without {dict}; expected a dictionary, which a grammar needs")
-        needed = not self.from_model_set
+        needed = not (self.from_model_set or self.tokens)
         has_both = bool(self.transitions and self.alignment)
         neither = not (self.transitions or self.alignment)
         self.require("transitions", not has_both, "is given beside {alignment}; expected one of them")

@@ -32,11 +32,11 @@ from decoder.recognizer.bundle import (
     IVECTORS,
     LM,
     MODEL,
-    NETWORK_MEMBERS,
     PRONUNCIATION,
     SEARCH,
     SECOND_PASS,
     SECOND_PASS_SETTINGS,
+    TABLES,
     Bundle,
 )
 from decoder.search.decoder import Decoder, ready_decoder
@@ -83,15 +83,17 @@ class BundleNetwork(NamedTuple):
 
     Attributes
     ----------
-    members : mapping of str to FilePart
-        The network and the tables of its phone models, by the names in `NETWORK_MEMBERS`.
+    model : FilePart
+    tables : mapping of str to FilePart
+        Those of its phone models, and the cntkmap.
     output : str
         Output node.
     window : int
         Frames that the input stacks.
     """
 
-    members: Mapping[str, FilePart]
+    model: FilePart
+    tables: Mapping[str, FilePart]
     output: str
     window: int
 
@@ -99,8 +101,8 @@ class BundleNetwork(NamedTuple):
 def recognising_network(bundle: Bundle) -> BundleNetwork:
     """Return the network of the search."""
     about = bundle.description
-    members = {name: part for name, part in bundle.parts.items() if name in NETWORK_MEMBERS}
-    return BundleNetwork(members, about.output, about.window)
+    members = {name: part for name, part in bundle.parts.items() if name in TABLES or name == CNTKMAP}
+    return BundleNetwork(bundle.model, members, about.output, about.window)
 
 
 def aligning_network(bundle: Bundle) -> BundleNetwork:
@@ -109,13 +111,13 @@ def aligning_network(bundle: Bundle) -> BundleNetwork:
     if about is None:
         return recognising_network(bundle)
     members = {name.removeprefix(ALIGNER): part for name, part in bundle.parts.items() if name.startswith(ALIGNER)}
-    return BundleNetwork(members, about.output, about.window)
+    return BundleNetwork(members.pop(MODEL), members, about.output, about.window)
 
 
 def open_bundle_scores(bundle: Bundle, network: BundleNetwork) -> "FrontEnd":
     """Return the front end of a bundle: features and a network."""
     about = bundle.description
-    scorer = open_scorer(network.members[MODEL], network.output, network.window, ignore_mismatch=True)
+    scorer = open_scorer(network.model, network.output, network.window, ignore_mismatch=True)
     ivectors = bundle.parts.get(IVECTORS) if scorer.ivector_dim else None
     front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
     if about.lowest_rate:
@@ -219,7 +221,7 @@ def transcript_graphs(
 
     dictionary: instead of that of the bundle.  Raises ConfigError for a bundle without them.
     """
-    tables = network.members
+    tables = network.tables
     if "state_map" not in tables or (dictionary is None and DICTIONARY not in bundle.parts):
         raise ConfigError(f"{bundle.path}: no dictionary and state_map; expected both in the bundle, for alignment")
     options = GraphOptions()

@@ -29,14 +29,15 @@ from decoder.storage.unpacked import hold, remove_unused
 from readers.common.file_part import FilePart, part_of
 from readers.common.files import write_content
 from readers.common.temporary import directory_of_process, temporary_directory
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 
 DESCRIPTION = "bundle.json"
 MODEL, GRAPH, LM, CNTKMAP, DICTIONARY = "model.safetensors", "graph.dg", "lm.mapped", "cntkmap", "dictionary"
+ONNX_MODEL = "model.onnx"  # in place of MODEL
 SEARCH = "search.mapped"  # what the search reads of graph, language model, cntkmap and options
 G2P_MODEL = "g2p"  # model of words that the dictionary lacks
 IVECTORS = "ivectors.safetensors"  # model that estimates them, for a network that takes them
-REQUIRED = (MODEL, GRAPH, CNTKMAP, SEARCH)
+REQUIRED = (GRAPH, CNTKMAP, SEARCH)  # and a model
 TABLES = ("state_map", "transitions", "topology", "tied", "silence")  # of `argonaut graph`, for alignment
 CALIBRATION = "calibration.json"
 PRONUNCIATION = "pronunciation.safetensors"  # from measures of aligned phones to scores of experts
@@ -44,7 +45,7 @@ SECOND_PASS, SECOND_PASS_SETTINGS = "second_pass.safetensors", "second_pass.json
 NETWORK_MEMBERS = (MODEL, CNTKMAP, *TABLES)  # a network, and the phone models whose states are its outputs
 ALIGNER = "aligner."  # prefix of the members of a network that aligns instead of that of the search
 MEMBERS = (
-    *(*REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL),
+    *(MODEL, ONNX_MODEL, *REQUIRED, LM, DICTIONARY, *TABLES, CALIBRATION, IVECTORS, PRONUNCIATION, G2P_MODEL),
     *(SECOND_PASS, SECOND_PASS_SETTINGS, *(ALIGNER + name for name in NETWORK_MEMBERS)),
 )
 PACKED = ".xz"  # suffix of the members of a compact bundle
@@ -134,6 +135,17 @@ class Bundle:
                 )
 
     @property
+    def model(self) -> FilePart:
+        """The acoustic model."""
+        return self.parts[ONNX_MODEL if ONNX_MODEL in self.parts else MODEL]
+
+    def native_model(self, purpose: str) -> FilePart:
+        """Return the acoustic model.  Raises ConfigError for an ONNX model, with which something cannot be done."""
+        if MODEL not in self.parts:
+            raise ConfigError(f"{self.path}: {purpose} needs a network of Argonaut; this bundle has an ONNX model")
+        return self.parts[MODEL]
+
+    @property
     def size(self) -> int:
         """Bytes of all members; of a compact bundle, of its file."""
         return self.path.stat().st_size if self.is_compact else sum(part.size for part in self.parts.values())
@@ -195,7 +207,7 @@ def _unpack(parts: Mapping[str, FilePart], directory: Path) -> None:
     from decoder.search.options import SearchOptions  # a bundle that is not compact is opened without these
     from decoder.search.table_file import make_search_tables
 
-    description, sizes = _described(parts[DESCRIPTION], required=(MODEL, GRAPH, CNTKMAP))
+    description, sizes = _described(parts[DESCRIPTION], required=(GRAPH, CNTKMAP))
     for name in parts.keys() - {DESCRIPTION, *(listed + PACKED for listed in sizes)}:
         raise FormatError(f"{parts[name]}: not in {DESCRIPTION}; expected it there; {AGAIN}")
     directory.mkdir()
@@ -284,6 +296,9 @@ def _listed(members: Any, where: str, required: tuple[str, ...]) -> dict[str, tu
     for name in required:
         if name not in listed:
             raise FormatError(f"{where}: no member {name}; expected one; {AGAIN}")
+    if required and (MODEL in listed) == (ONNX_MODEL in listed):
+        both = "both members" if MODEL in listed else "no member"
+        raise FormatError(f"{where}: {both} {MODEL} and {ONNX_MODEL}; expected one of them; {AGAIN}")
     return listed
 
 

@@ -14,8 +14,8 @@ from acoustic.scoring.window_scorer import ONNX_SUFFIX as ONNX
 from acoustic.scoring.window_scorer import WindowScorer
 from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph
-from decoder.graph.graph_file import load_defaults, load_graph, save_graph
-from decoder.lm.language_model import LanguageModel
+from decoder.graph.graph_file import load_defaults, load_graph, recorded_silence, save_graph
+from decoder.lm.language_model import SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
     ALIGNER,
@@ -30,6 +30,7 @@ from decoder.recognizer.bundle import (
     LOCAL_HEADER,
     MODEL,
     NETWORK_MEMBERS,
+    ONNX_MODEL,
     PACKED,
     SEARCH,
     SECOND_PASS,
@@ -95,7 +96,7 @@ class BundleParts:
     Attributes
     ----------
     model : Path
-        Acoustic model, a file of Argonaut.
+        Acoustic model, a file of Argonaut or an ONNX model.
     graph : Path
         Compiled graph; the tables beside it (cntkmap, state_map, ...) belong to it.
     features : Path
@@ -117,7 +118,7 @@ class BundleParts:
     window : int, optional
         Frames that the network's input stacks; by default as the model was trained.
     output : str
-        Output node of the network.
+        Output node of the network; of an ONNX model by default the only one.
     options : mapping of str to float
         Search options by the names of SearchOptions; they replace those that the graph carries.
     silence : tuple of str, optional
@@ -329,15 +330,10 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
     return Bundle.open(path, verify=True)
 
 
-def refuse_onnx(model: Path) -> None:
-    """Raise ConfigError for an ONNX model."""
-    if Path(model).suffix == ONNX:
-        raise ConfigError(f"{model}: an ONNX model; expected a model of Argonaut, since bundles hold no others")
-
-
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
     scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")
+    tables = Path(parts.graph).parent
     graph = load_graph(parts.graph)
     for name, source in {GRAPH: parts.graph, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}.items():
         if source is not None:
@@ -366,9 +362,9 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         hcopy=dict(settings),
         window=scorer.window,
         record=scorer.record,
-        output=parts.output,
+        output=getattr(scorer, "output", parts.output),
         options=options,
-        silence=parts.silence,
+        silence=parts.silence or _silence_without_marks(graph, tables),
         language=parts.language,
         licence=parts.licence,
         created_by=parts.created_by,
@@ -389,10 +385,15 @@ def _fill_network(
 
     prefix: of the names of the files.
     """
-    refuse_onnx(parts.model)
-    scorer = open_scorer(parts.model, parts.output, parts.window)
+    is_onnx = Path(parts.model).suffix == ONNX
+    if is_onnx and prefix:
+        raise ConfigError(f"{parts.model}: an ONNX model; expected a network of Argonaut, for alignment")
+    output = "" if is_onnx and parts.output == BundleParts.output else parts.output
+    scorer = open_scorer(parts.model, output, parts.window)
     model = directory / f"{prefix}{MODEL}"
-    if is_mixture_model(parts.model):
+    if is_onnx:
+        shutil.copyfile(parts.model, directory / ONNX_MODEL)
+    elif is_mixture_model(parts.model):
         shutil.copyfile(parts.model, model)
     else:
         model.write_bytes(scoring_bytes(parts.model, parts.output, precision))
@@ -401,6 +402,12 @@ def _fill_network(
         if name == CNTKMAP or (name in TABLES and (tables / name).exists()):
             shutil.copyfile(tables / name, directory / f"{prefix}{name}")
     return scorer
+
+
+def _silence_without_marks(graph: DecodingGraph, tables: Path) -> tuple[str, ...] | None:
+    """Return the silence recorded beside a graph without sentence marks, from which the search would tell it."""
+    silence = recorded_silence(tables)[0]
+    return (silence,) if silence is not None and SENTENCE_START not in graph.words else None
 
 
 def _compress(description: BundleDescription, directory: Path) -> None:

@@ -23,6 +23,10 @@ with `argon` without -lm.
 With --grammar instead of --lm, the graph has the sentences of a grammar: JSGF, HParse's notation, a word network in SLF
 or a JSON list of phrases.  The word [unk] is a loop over all phones.  Decode it with `argon` without -lm, too.
 
+For a network with CTC outputs, --tokens names them; words are spelled with tokens, or as --dict says:
+  argonaut graph --tokens tokens.txt --lm words.arpa --out exp/graph
+The blank may stand before, between and after tokens.  The graph has no sentence marks.
+
 Triphones from an HTK model set.  Stage one writes its states and transitions as tables to --hmms, stage two builds the
 graph:
   argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \

@@ -235,3 +235,39 @@ def splice_gradient(grad: Array, sources: Array, out: Array, begin: int, end: in
             if source >= 0:
                 for i in range(begin, end):
                     out[source, i] += grad[n, first + i]
+
+
+@loop
+def count_errors(reference: Array, hypothesis: Array, substitution: float, deletion: float, insertion: float) -> int:
+    """The number of edits on the cheapest way from one sequence (n,) int64 to another (m,), given their costs.
+
+    Of equally cheap ways, a substitution goes before an insertion, and that before a deletion.
+    """
+    length = hypothesis.shape[0]
+    counts = np.arange(length + 1)
+    costs = counts * insertion
+    for i in range(reference.shape[0]):
+        diagonal_cost = costs[0]
+        diagonal_count = counts[0]
+        costs[0] += deletion
+        counts[0] += 1
+        for j in range(1, length + 1):
+            above_cost = costs[j]
+            above_count = counts[j]
+            if reference[i] == hypothesis[j - 1]:
+                costs[j] = diagonal_cost
+                counts[j] = diagonal_count
+            else:
+                substituted = diagonal_cost + substitution
+                deleted = above_cost + deletion
+                inserted = costs[j - 1] + insertion
+                costs[j] = min(substituted, deleted, inserted)
+                if substituted <= deleted and substituted <= inserted:
+                    counts[j] = diagonal_count + 1
+                elif deleted < inserted:
+                    counts[j] = above_count + 1
+                else:
+                    counts[j] = counts[j - 1] + 1
+            diagonal_cost = above_cost
+            diagonal_count = above_count
+    return int(counts[length])

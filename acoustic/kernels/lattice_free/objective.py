@@ -112,7 +112,7 @@ class LatticeFree:
 
         def compute(k: int) -> None:
             span = self._place(k)
-            graph = _arrays(self.chains[k].numerator)
+            graph = graph_arrays(self.chains[k].numerator)
             status, results[k] = numerator_loops.forward_backward(x.T, span, *graph, -1.0, target, span)
             self._check(k, status)
 
@@ -133,7 +133,7 @@ class LatticeFree:
         target[...] = 0
 
         def compute(k: int) -> None:
-            graph = _arrays(self.chains[k].numerator)
+            graph = graph_arrays(self.chains[k].numerator)
             status, results[k] = numerator_loops.cross_entropy(x.T, z.T, self._place(k), *graph, target)
             self._check(k, status)
             has_path[k] = status == numerator_loops.FINE
@@ -199,8 +199,8 @@ class LatticeFree:
         team.run(work, min(team.size, len(self.placed)))
 
 
-def _arrays(graph: NumeratorGraph) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """The arrays of a numerator and frame_arcs as the loops take them; copies, for a mapped file is read-only."""
+def graph_arrays(graph: NumeratorGraph) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Return the arrays of a numerator and frame_arcs as the loops take them; copies: a mapped file is read-only."""
     indices = (np.array(numbers, np.int32) for numbers in (graph.from_state, graph.to_state, graph.output))
     logarithms = (np.array(values, np.float32) for values in (graph.log_probability, graph.initial, graph.final))
     frame_arcs = np.array([] if graph.frame_arcs is None else graph.frame_arcs, np.int32)

@@ -218,7 +218,9 @@ class _Collector:
         self._labels = labels
         self._lines = array("q")
         self._lengths = array("q")
-        self._classes = [_Column(np.uint16 if stream.num_classes <= 65536 else np.int32) for stream in labels]
+        self._classes = [
+            _Column(np.uint16 if stream.num_classes << stream.marks_begins <= 65536 else np.int32) for stream in labels
+        ]
         self._skipped: list[tuple[str, str]] = []
 
     def skip(self, key: str, reason: str) -> None:

@@ -108,6 +108,7 @@ class FrameReader(Reader):
         self.partial = self.options.partial or not self.options.frame_mode
         self.in_sequence = write or not self.options.frame_mode
         self.features, self.labels, self.warnings = self.find_streams(config, write)
+        self.options.check_marks(self.labels)
         if not self.options.frame_mode and not self.options.partial:
             where = config.where("minibatchMode")
             self.warnings.append(f"{where}: minibatchMode=full has no effect with frameMode=false")

@@ -121,6 +121,16 @@ class ReaderOptions(MismatchOptions, VisitOptions):
     def to_settings(self, complete: bool = False) -> list[str]:
         return [*super().to_settings(complete), *self.excerpts.to_settings(complete)]
 
+    def check_marks(self, labels: Sequence[CorpusLabels]) -> None:
+        """Raise ConfigError for labels whose beginnings are marked, where frames of utterances may be left out."""
+        whole = not (self.frame_mode or self.truncated or self.excerpts.subsampling > 1 or self.excerpts.num_columns)
+        for stream in labels:
+            if stream.marks_begins and not whole:
+                raise ConfigError(
+                    f"{stream.where}: phoneBoundaries of {stream.name}; expected frameMode=false, truncated=false and "
+                    "neither frameSubsampling nor chunkFrames with it, so that no label is lost"
+                )
+
     @property
     def max_utterance(self) -> int | None:
         """Longer utterances are skipped; None for no limit."""

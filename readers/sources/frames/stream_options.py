@@ -11,6 +11,8 @@ from readers.config.feature_record import MismatchOptions
 from readers.config.options import Options, option
 from readers.minibatches.masks import MaskOptions
 
+NO_MARKS = "is given; expected it only with an MLF, as alignments do not tell where equal labels meet"
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureOptions(MismatchOptions):
@@ -133,12 +135,20 @@ class LabelOptions(Options):
         cntk="labelToTargetMappingFile",
     )
     target_dim: int | None = option(None, "bits of each line of {targets}", least=1)
+    marks_begins: bool = option(
+        False,
+        "deliver 2 instead of 1 in the first frame of each label, for LabelsToGraph; in whole utterances only",
+        cntk="phoneBoundaries",
+    )
     sources: ClassVar[tuple[str, ...]] = ("mlf_file", "mlf_file_list")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         complete = self.targets is None or self.target_dim is not None
         self.require("target_dim", complete, "is missing; expected it beside {targets}")
+        self.require(
+            "marks_begins", not (self.marks_begins and self.targets), "is given beside {targets}; expected one"
+        )
         source = next((name for name in self.sources if getattr(self, name)), None)
         self.require("mlf_file", source is not None, "is empty; expected a file")
 
@@ -153,6 +163,10 @@ class AlignmentOptions(LabelOptions):
     )
     sources = (*LabelOptions.sources, "archives", "scripts")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("marks_begins", not self.marks_begins, NO_MARKS)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Kaldi2LabelOptions(LabelOptions):
@@ -165,3 +179,7 @@ class Kaldi2LabelOptions(LabelOptions):
         0, "frames by which the labels are late; the first one is repeated", unit="frames", least=0,
         cntk="targets_delay",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("marks_begins", not self.marks_begins, NO_MARKS)

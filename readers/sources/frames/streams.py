@@ -18,7 +18,7 @@ from readers.config.config import Config
 from readers.config.feature_record import IGNORE_HINT, FeatureRecord
 from readers.config.side_files import SideFiles
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
-from readers.htk.frame_labels import frame_labels, read_state_list
+from readers.htk.frame_labels import frame_bounds, frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf, wanted_keys
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
@@ -241,6 +241,8 @@ class CorpusLabels:
         Class of each label; None if the MLF contains class numbers.
     targets : (dim, num_classes) float32, or None
         The column to deliver for each class; None for one-hot columns.
+    marks_begins : bool
+        Whether the first frame of each label has a class of its own, `num_classes` higher, and a 2 in its column.
     mlf : MLF
     """
 
@@ -253,6 +255,7 @@ class CorpusLabels:
     dim_where: str
     state_ids: dict[str, int] | None
     targets: np.ndarray | None = None
+    marks_begins: bool = False
     mlf: MLF = field(default_factory=MLF)
 
     @classmethod
@@ -268,6 +271,7 @@ class CorpusLabels:
         size = options.num_classes
         where = config.where(options.declaration("num_classes").set_by(config))
         stream = cls(name, size, size, paths, config.where(source), where, state_ids)
+        stream.marks_begins = options.marks_begins
         if options.targets is not None and options.target_dim is not None:
             stream.dim = options.target_dim
             stream.dim_where = config.where("targetDim")
@@ -339,10 +343,18 @@ class CorpusLabels:
             raise FormatError(
                 f"{where}: class {classes.max()}; expected less than the {self.num_classes} of labelDim in {self.name}"
             )
+        if self.marks_begins:
+            first, end = frame_bounds(labels, where, period).T
+            classes[first[end > first]] += self.num_classes
         return classes
 
     def matrix(self, classes: np.ndarray) -> np.ndarray:
         """Return the matrix (dim, N) float32, Fortran order, for N classes."""
+        if self.marks_begins:
+            begins = classes >= self.num_classes
+            return one_hot(classes - begins * self.num_classes, self.dim) * np.where(
+                begins, np.float32(2), np.float32(1)
+            )
         return one_hot(classes, self.dim) if self.targets is None else self.targets.T[classes].T
 
     def _read_targets(self, path: Path) -> np.ndarray:

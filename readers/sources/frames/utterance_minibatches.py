@@ -175,11 +175,13 @@ class UtteranceMinibatches:
         gaps = layout.gap_columns
         classes: dict[str, np.ndarray] = {}
         for labels, numbers in zip(self._labels, self._corpus.classes):
-            classes[labels.name] = numbers[frames.reshape(-1)]
-            matrices[labels.name] = labels.matrix(classes[labels.name])
+            in_columns = numbers[frames.reshape(-1)]
+            matrices[labels.name] = labels.matrix(in_columns)
             if gaps is not None:
-                classes[labels.name][gaps] = 0
+                in_columns[gaps] = 0
                 matrices[labels.name][:, gaps] = 0
+            if not labels.marks_begins:  # whose columns are not one-hot
+                classes[labels.name] = in_columns
         return Minibatch(matrices, classes, layout.num_frames, layout)
 
     def _complete(self, layout: SequenceLayout, row: _Row, pieces: Sequence[SequencePiece]) -> SequenceLayout:

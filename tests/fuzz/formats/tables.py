@@ -12,6 +12,7 @@ from readers.language.labelled_text import read_columns, read_parallel, read_tab
 from readers.language.vocabulary import read_vocabulary, write_vocabulary
 from readers.language.word_classes import read_word_classes
 from readers.tables import hmm_tables
+from readers.tables.ctc_tokens import read_ctc_tokens
 from readers.tables.dbn import read_dbn
 from readers.tables.priors import read_priors
 from readers.tables.text_matrix import read_text_matrix
@@ -100,5 +101,6 @@ FORMATS = (
     Format("word classes", text("a 1\nb 2\nc 1\n"), read_word_classes),
     Format("labelled columns", text("BOS O\nfrom O\nboston B-from\nEOS O\n\nBOS O\nto O\nEOS O\n"), labelled),
     Format("labelled lines", text("from boston\tO B-from\nto\tO\n"), read_tab_lines),
+    Format("CTC tokens", text("<blk> 0\na 1\n 2\n", "a\t0\n<pad>\t-1\n", '{"a": 1, "[PAD]": 0}'), read_ctc_tokens),
     Format("parallel lines", text("from boston\nto\n"), parallel),
 )

@@ -130,7 +130,7 @@ def adapt_network(
 
 def _with_criterion(bundle: Bundle, scorer: WindowScorer) -> Network:
     """Return the network of a bundle with a criterion, and the posteriors of its outputs."""
-    network = load_model(bundle.parts[MODEL])
+    network = load_model(bundle.native_model("adaptation"))
     for node in network.nodes.values():
         if FROZEN.keys() <= node.settings.keys():
             node.settings.update(FROZEN)
@@ -184,7 +184,7 @@ def _reader(network: Network, utterances: Sequence[SpokenUtterance], scorer: Win
 
 def _packed(bundle: Bundle, weights: Mapping[str, Any]) -> bytes:
     """Return the model of a bundle with other weights."""
-    network = load_model(bundle.parts[MODEL])
+    network = load_model(bundle.native_model("adaptation"))
     for name, value in weights.items():
         network.set_value(network[name], value)
     with scratch_directory() as directory:

@@ -7,7 +7,7 @@ from acoustic.kernels.lattice_free import denominator as denominator_module
 from acoustic.kernels.lattice_free import denominator_loops as loops
 from acoustic.kernels.lattice_free import numerator_loops
 from acoustic.kernels.lattice_free.denominator import denominator, tables_of
-from acoustic.kernels.lattice_free.objective import LatticeFree, _arrays
+from acoustic.kernels.lattice_free.objective import LatticeFree, graph_arrays
 from acoustic.runtime.lanes import LANES
 from acoustic.runtime.thread_team import ThreadTeam
 from readers.minibatches.supervision import NumeratorGraph
@@ -67,7 +67,7 @@ def numerator_loops_of(graph, x):
     """(status, logarithm, posteriors) of one sequence."""
     gradient = np.zeros_like(x)
     place = 0, 1, x.shape[1]
-    return *numerator_loops.forward_backward(x.T, place, *_arrays(graph), 1.0, gradient.T, place), gradient
+    return *numerator_loops.forward_backward(x.T, place, *graph_arrays(graph), 1.0, gradient.T, place), gradient
 
 
 @pytest.mark.parametrize("frames", [False, True])
@@ -217,7 +217,7 @@ def test_compiled_denominator_equals_plain_python():
 @pytest.mark.parametrize("frames", [False, True])
 def test_compiled_numerator_equals_plain_python(frames):
     rng = np.random.default_rng(11)
-    graph = _arrays(graphs.frame_graph(rng, 3, 2, 4) if frames else graphs.numerator_graph(rng, 3, 4, 6))
+    graph = graph_arrays(graphs.frame_graph(rng, 3, 2, 4) if frames else graphs.numerator_graph(rng, 3, 4, 6))
     x, z = rng.standard_normal((2, 6, 4))
     place, results = (1, 2, 3), []
     for plain in (False, True):

@@ -104,7 +104,66 @@ def fields(labels, frames):
     yield Example("SequenceDecoder", shapes[1:], best_path, fixed=(0, 1), frames=(0,), whole=True)
 
 
+def begun_labels(rng, shape):
+    """One-hot columns, of which some are multiplied by 2: the first frames of labels."""
+    return one_hot(rng, shape) * np.where(rng.random(shape[1]) < 0.3, 2, 1)
+
+
+def begun(labels):
+    if (labels == 2).any():
+        return labels
+    rows = labels.argmax(axis=0)
+    return labels * np.where(np.concatenate([[True], rows[1:] != rows[:-1]]), 2, 1)
+
+
+def temporal_classification(blank):
+    """From frame to frame, the probability that so many labels are over, and that the last frame is a blank or not."""
+
+    def value(graph, z):
+        labels = [row for row in graph.argmax(axis=0)[graph.max(axis=0) == 2] if row != blank % len(z)]
+        after_blank = np.eye(1, len(labels) + 1)[0]
+        after_label = np.zeros(len(labels) + 1)
+        for frame in (np.exp(z) / np.exp(z).sum(axis=0)).T:
+            either = after_blank + after_label
+            onward = np.zeros(len(labels) + 1)
+            for i, label in enumerate(labels, 1):
+                repeated = i > 1 and labels[i - 2] == label
+                before = after_blank[i - 1] if repeated else either[i - 1]
+                onward[i] = frame[label] * (before + after_label[i])
+            after_blank, after_label = frame[blank] * either, onward
+        return np.array([[-np.log(after_blank[-1] + after_label[-1])]])
+
+    return value
+
+
+def label_errors(labels, prediction):
+    """Cells of the edit distance in the order of their diagonals."""
+    reference, guess = (operand.argmax(axis=0) for operand in (labels, prediction))
+    cost = {}
+    for total in range(len(reference) + len(guess) + 1):
+        for i in range(max(0, total - len(guess)), min(total, len(reference)) + 1):
+            j = total - i
+            ways = [cost[place] + 1 for place in ((i - 1, j), (i, j - 1)) if place in cost]
+            if i and j:
+                ways.append(cost[i - 1, j - 1] + (reference[i - 1] != guess[j - 1]))
+            cost[i, j] = min(ways, default=0)
+    return np.array([[cost[len(reference), len(guess)]]], float)
+
+
+def temporal(labels, frames, blank=-1):
+    shapes = ((labels, frames), (labels, frames))
+    yield Example("LabelsToGraph", shapes[:1], begun, (begun_labels,), fixed=(0,), frames=(0,), whole=True)
+    yield Example("LabelsToGraph", shapes[:1], begun, (one_hot,), fixed=(0,), frames=(0,), whole=True)
+    value, fill = temporal_classification(blank), (begun_labels, normal)
+    options = {"blankTokenId": blank}
+    yield Example("ForwardBackward", shapes, value, fill, (0,), frames=(0, 1), whole=True, options=options)
+    fill = (one_hot, normal)
+    yield Example("EditDistanceError", shapes, label_errors, fill, fixed=(0, 1), frames=(0, 1), whole=True)
+
+
 EXAMPLES = [
+    *temporal(3, 7),
+    *temporal(4, 5, 1),
     *(classes(3, (2, 1, 4), 6), classes(1, (3,), 4), classes(4, (1, 1, 5, 2), 1)),
     *(noises(3, 7, 4, 6, "none", noise_contrast), noises(1, 2, 1, 4, "none", noise_contrast)),
     noises(4, 3, 6, 1, "none", noise_contrast),
@@ -135,5 +194,9 @@ BAD_SHAPES = [
     ],
     *[("CRF", shapes, {}) for shapes in (((3, 5), (4, 5), (4, 4)), ((3, 5), (3, 5), (3, 4)), ((3, 5), (3, 4), (3, 3)))],
     ("SequenceDecoder", ((3, 5), (4, 4)), {}),
+    *[("ForwardBackward", shapes, {}) for shapes in (((3, 5), (4, 5)), ((3, 5), (3, 4)))],
+    ("ForwardBackward", ((3, 5), (3, 5)), {"blankTokenId": 3}),
+    ("EditDistanceError", ((3, 5), (4, 5)), {}),
+    ("EditDistanceError", ((3, 5), (3, 5)), {"tokensToIgnore": "1:3"}),
 ]
-ANY_SHAPE = set()
+ANY_SHAPE = {"LabelsToGraph"}

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readers.errors import ConfigError
 from readers.minibatches.randomisation import ChunkPlan
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
@@ -234,3 +235,40 @@ def test_each_utterance_comes_with_its_supervision(tiny, parallel):
             assert (first, asked) == (0, num_frames)
             found.append((key, num_frames))
     assert sorted(found) == sorted(zip(sequences.keys, LENGTHS))
+
+
+def test_labels_mark_their_first_frames(tiny):
+    corpus = tiny(LENGTHS)
+    corpus.edit("labels.mlf", *two_equal_labels(corpus))
+    options = f"{WHOLE}\nnbruttsineachrecurrentiter=2\nrandomize=none"
+    corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim", "phoneBoundaries=true\nlabelDim")
+    with HTKMLFReader(corpus.config(options)) as reader:
+        for minibatch in reader.minibatches(0, 4):
+            labels = minibatch.matrices["labels"]
+            assert (labels.dtype, labels.flags.f_contiguous) == (np.float32, True)
+            assert "labels" not in minibatch.classes
+            layout = minibatch.layout
+            for column in np.flatnonzero(~layout.gaps.reshape(-1)):
+                u, t = divmod(int(minibatch.matrices["features"][6, column]), 1000)
+                state = corpus.labels["labels"][u][t]
+                begins = t in (0, 1) if u == 1 else t == 0 or corpus.labels["labels"][u][t - 1] != state
+                if begins or u == 1:
+                    assert labels[:, column].tolist() == ((1 + begins) * np.eye(4)[state]).tolist()
+
+
+def two_equal_labels(corpus):
+    """The only label of utterance 1, and two equal ones of a frame each in its place."""
+    state = corpus.labels["labels"][1][0]
+    corpus.labels["labels"][1] = [state, state]
+    text = (corpus.directory / "labels.mlf").read_text()
+    before = text.split('"*/set/u1.lab"\n')[1].split(".\n")[0]
+    once = '"*/set/u1.lab"\n'
+    return once + before, f"{once}0 100000 labels_{state} -1.5\n100000 200000 labels_{state} -1.5\n"
+
+
+@pytest.mark.parametrize("mode", ["", CUT, f"{WHOLE}\nframeSubsampling=3", f"{WHOLE}\nchunkFrames=4"])
+def test_marks_need_all_frames_of_an_utterance(tiny, mode):
+    corpus = tiny(LENGTHS)
+    corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim", "phoneBoundaries=true\nlabelDim")
+    with pytest.raises(ConfigError, match="phoneBoundaries of labels; expected frameMode=false"):
+        HTKMLFReader(corpus.config(mode))

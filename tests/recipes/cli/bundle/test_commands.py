@@ -67,7 +67,7 @@ def test_damage_is_told_in_one_line_by_every_command(here):
     [
         (("--features", "missing"), "missing: No such file"),
         (("--model", "dict"), "dict: "),
-        (("--model", "net.onnx"), "net.onnx: an ONNX model; expected a model of Argonaut"),
+        (("--model", "net.onnx"), "net.onnx: No such file"),
         (("--window", "5"), "-dnn_window_size 5; expected 3"),
         (("--tuned", "dict"), "dict: "),
         (("--graph", "lm.arpa"), "lm.arpa: begins with"),
