@@ -341,9 +341,9 @@ class Variants:
         entries += [entry for entry in dictionary if entry.word in wanted]
         unsaid = list(wanted - {entry.word for entry in entries})
         if unsaid and g2p is not None:
-            from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
+            from decoder.g2p import complete_dictionary  # slow to import, and rarely needed
 
-            guesses = complete_dictionary(dictionary, lacking, g2p if isinstance(g2p, G2P) else G2P.load(g2p))
+            guesses = complete_dictionary(dictionary, lacking, g2p, phones=graphs.phones)
             entries += guesses.for_decoding()
             self.guessed = (*self.guessed, *guesses.entries)
         if entries:
