@@ -121,7 +121,6 @@ def complete_dictionary(
     guesses = Guesses()
     if model is None:
         guesses.without += [(word, "no dictionary has it, and there is no pronunciation model") for word in missing]
-    if model is None or not missing:
         return guesses
     g2p = model if isinstance(model, G2P) else G2P.load(model)
     guessed = []
@@ -140,22 +139,21 @@ def _pronounce(
     words: Sequence[str], dictionary: Sequence[Pronunciation], model: G2P, n: int, threads: int | None
 ) -> list[Guessed]:
     """Return the pronunciations of words, those with digits word by word."""
-    read = [read_digits(word, model.language) if model.unknown_letters(word) else [word] for word in words]
-    known: dict[str, Guessed] = {}
-    numerals = {part for word, parts in zip(words, read) if parts != [word] for part in parts}
-    if numerals:
+    readings = {word: read_digits(word, model.language) for word in words if model.unknown_letters(word)}
+    parts = dict.fromkeys(part for reading in readings.values() for part in reading)
+    listed: dict[str, Guessed] = {}
+    if parts:
         for entry in dictionary:
-            if entry.phones and (letters := letters_of(entry.word)) in numerals:
-                known.setdefault(letters, [(entry.phones, 1.0)])
-    unknown = list(
-        dict.fromkeys(
-            part for word, parts in zip(words, read) for part in parts if parts == [word] or part not in known
-        )
-    )
-    guessed = dict(zip(unknown, model.pronounce(unknown, n, threads)))
+            letters = letters_of(entry.word)
+            if letters in parts and entry.phones:
+                listed.setdefault(letters, [(entry.phones, 1.0)])
+    unlisted = [word for word in words if word not in readings] + [part for part in parts if part not in listed]
+    guessed = dict(zip(unlisted, model.pronounce(unlisted, n, threads)))
     return [
-        guessed[word] if parts == [word] else _joined([known.get(part) or guessed[part] for part in parts], n)
-        for word, parts in zip(words, read)
+        _joined([listed.get(part) or guessed[part] for part in readings[word]], n)
+        if word in readings
+        else guessed[word]
+        for word in words
     ]
 
 

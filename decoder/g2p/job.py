@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from decoder.g2p.completion import complete_dictionary
@@ -78,7 +79,7 @@ def train_g2p(options: G2PTrainOptions, *, progress: Progress = silent, note: Lo
         if options.tagger.network:
             from decoder.g2p.network_training import with_network  # slow to import
 
-            working = staged(progress, "network")
+            working = partial(progress, stage="network", unit="letters")
             model = with_network(model, divided, options.tagger, unfinished, working, options.threads)
         if held_out is not None:
             score = count_errors(model, held_out, options.threads)

@@ -125,7 +125,8 @@ class Tagger:
             size = next((size for size in PARALLEL if size >= len(words)), PARALLEL[-1])
             group = words[:size]
             words = words[size:]
-            layout = SequenceLayout.of_lengths(np.pad(lengths[group], (0, size - len(group)), constant_values=1))
+            padded = np.pad(lengths[group], (0, size - len(group)), constant_values=1)
+            layout = SequenceLayout.of_lengths(padded.tolist())
             slots, steps = np.nonzero(np.arange(layout.num_steps) < lengths[group, None])
             frames = first[group][slots] + steps
             columns = steps * size + slots
