@@ -44,6 +44,7 @@ from decoder.g2p import HeldOutDictionary as HeldOutDictionary
 from decoder.g2p import ImportDictionary as ImportDictionary
 from decoder.g2p import ImportOptions as ImportOptions
 from decoder.g2p import ImportResult as ImportResult
+from decoder.g2p import TaggerOptions as TaggerOptions
 from decoder.g2p import TrainingDictionary as TrainingDictionary
 from decoder.g2p import apply_g2p as apply_g2p
 from decoder.g2p import import_recordings as import_recordings

@@ -17,4 +17,5 @@ from decoder.g2p.options import G2PApplyOptions as G2PApplyOptions
 from decoder.g2p.options import G2PMeasureOptions as G2PMeasureOptions
 from decoder.g2p.options import G2PTrainOptions as G2PTrainOptions
 from decoder.g2p.options import HeldOutDictionary as HeldOutDictionary
+from decoder.g2p.options import TaggerOptions as TaggerOptions
 from decoder.g2p.options import TrainingDictionary as TrainingDictionary

@@ -66,16 +66,13 @@ class CompletedDictionary(DictionaryOptions):
             Without a model there are none.
         """
         from decoder.g2p.completion import Guesses, complete_dictionary  # import numba
-        from decoder.g2p.model import G2P
-        from decoder.g2p.training import NO_WORD
 
         g2p = self.g2p or model
         if g2p is None:
             return Guesses()
         require_writable(path, [self.dict, self.g2p])
         dictionary = list(dictionary)
-        spoken = (word for word in words if not NO_WORD.fullmatch(word))
-        guesses = complete_dictionary(dictionary, spoken, G2P.load(g2p))
+        guesses = complete_dictionary(dictionary, words, g2p)
         guesses.write(path)
         if guesses.entries:
             log(guesses.summary(path))

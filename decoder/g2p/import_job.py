@@ -161,13 +161,12 @@ def _guess(corpus: Corpus, entries: list[Pronunciation], model: Path, earlier: P
     Words in the file of an earlier import keep their pronunciations, which may have been corrected.
     """
     from decoder.g2p.completion import complete_dictionary  # imports numba
-    from decoder.g2p.model import G2P
 
     spoken = dict.fromkeys(word for utterance in corpus.utterances for word in utterance.words or ())
     words_of_dictionary = {entry.word for entry in entries}
     reviewed = read_any_dictionary(earlier, "htk") if earlier.exists() and earlier.stat().st_size else []
     reviewed = [entry for entry in reviewed if entry.word in spoken and entry.word not in words_of_dictionary]
-    guesses = complete_dictionary([*entries, *reviewed], spoken, G2P.load(model))
+    guesses = complete_dictionary([*entries, *reviewed], spoken, model)
     guesses.entries.extend(reviewed)
     return guesses
 

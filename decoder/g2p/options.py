@@ -7,6 +7,7 @@ from readers.config.options import Options, group, option
 from readers.dictionaries.options import DictionaryOptions
 
 ORDER, MOST_ORDER, MOST_PRONUNCIATIONS = 7, 20, 1000
+CELLS, MOST_CELLS, EPOCHS = 96, 1024, 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,20 @@ class TrainingDictionary(DictionaryOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaggerOptions(Options):
+    """The network beside the n-grams."""
+
+    network: bool = option(
+        False,
+        "train a recurrent network beside the n-grams, which makes fewer errors; an interrupted training is continued",
+        heading="network",
+    )
+    cells: int = option(CELLS, "LSTM cells of each of the two layers and directions", least=1, most=MOST_CELLS)
+    epochs: int = option(EPOCHS, "epochs of the training", unit="epochs", least=1)
+    seed: int = option(0, "seed of the initial weights, the order of words and the dropout", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class G2PTrainOptions(_Cores):
     """Options of the training of a pronunciation model."""
 
@@ -34,6 +49,7 @@ class G2PTrainOptions(_Cores):
         None,
         "do not train on every Nth word, by its place in sorted order, and print the error rates on these words",
     )
+    tagger: TaggerOptions = group(TaggerOptions)
 
 
 @dataclass(frozen=True, kw_only=True)

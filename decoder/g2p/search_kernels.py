@@ -1,17 +1,36 @@
-"""The search for the most probable pronunciations of words, with an n-gram model of graphones.
+"""The search for the most probable pronunciations of words, with an n-gram model of graphones and a network of tags.
 
 A token stands for all sequences of graphones of the first letters of a word that give the same phones and end in the
 same history of the n-gram model: its probability is their sum.  Strings of phones are nodes of a trie, so that equal
 strings have equal numbers.  Tokens behind the same letter compete.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from decoder.lm.language_model import LMArrays, automaton_step
-from readers.common.arrays import Float64Array, Int32Array, Int64Array, Integer
+from readers.common.arrays import Float32Array, Float64Array, Int32Array, Int64Array, Integer
 from readers.common.kernels import njit
 
 CAPACITY = 1 << 13  # tokens behind the same letter; further ones are dropped
+
+
+class Weighed(NamedTuple):
+    """What is added to the costs of the n-gram model: those of the tags of a network, and the weight of the former.
+
+    Attributes
+    ----------
+    ngram_weight : float
+    costs : (letters, tags) array, float32
+        Of all words, one after the other, times the weight of the network.
+    tag_of : (V,) array, int32
+        Tag of each graphone.
+    """
+
+    ngram_weight: float
+    costs: Float32Array
+    tag_of: Int32Array
 
 
 @njit(cache=True, nogil=True)
@@ -96,6 +115,7 @@ def search(
     phones_of: Int32Array,
     ranges: Int32Array,
     first_letter: Int64Array,
+    weighed: Weighed,
     beam: float,
     max_tokens: int,
     most: int,
@@ -105,6 +125,7 @@ def search(
     arrays: LMArrays of graphones; phones_of (V, M) i4: phones of each graphone, -1 for none.
     ranges (letters, 2) i4: the graphones of each letter of each word, from ranges[i, 0] to ranges[i, 1] - 1;
     first_letter (W + 1,) i8: where the letters of each word begin.
+    weighed: the network and its weight.
     beam: of costs, -ln P, behind the same letter; max_tokens: how many of them are extended; most: pronunciations of a
     word.
 
@@ -112,6 +133,7 @@ def search(
     Probabilities are divided by their sum over all pronunciations in the beam.
     """
     num_words = first_letter.shape[0] - 1
+    scale = weighed.ngram_weight
     tokens = np.empty((2, 3, CAPACITY), np.int32)  # state, node, place in the table; before and behind a letter
     costs = np.empty((2, CAPACITY))
     table = np.full((2, 2 * CAPACITY), -1, np.int32)
@@ -163,7 +185,7 @@ def search(
                                 last = middle
                     while arc < end and arrays.word[arc] < high:
                         graphone = arrays.word[arc]
-                        through = cost + arrays.cost[arc]
+                        through = cost + scale * arrays.cost[arc] + weighed.costs[i, weighed.tag_of[graphone]]
                         fresh = last_stamp[graphone] != stamp and counts[following] < CAPACITY
                         if fresh and through < np.inf and through <= best[following] + beam:
                             node: Integer = np.int64(tokens[current, 1, token])
@@ -175,12 +197,13 @@ def search(
                         arc += 1
                     if state == 0:
                         break
-                    cost += arrays.backoff_cost[state]
+                    cost += scale * arrays.backoff_cost[state]
                     state = np.int64(arrays.backoff_state[state])
             _clear(tokens, table, counts, best, current)
             current, following = following, current
         for token in range(counts[current]):
-            costs[current, token] += automaton_step(arrays, np.int64(0), np.int64(tokens[current, 0, token]), end_id)[0]
+            end_cost = automaton_step(arrays, np.int64(0), np.int64(tokens[current, 0, token]), end_id)[0]
+            costs[current, token] += scale * end_cost
         nodes, sums = _sum_by_node(tokens[current, 1, : counts[current]], costs[current, : counts[current]])
         _clear(tokens, table, counts, best, current)
         order = np.argsort(sums, kind="mergesort")[:most]

@@ -1,14 +1,16 @@
 """Trains an n-gram model of graphones on the words of a dictionary."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from decoder.g2p.alignment import Alignment, Graphone, align
+from decoder.g2p.alignment import Graphone, align
+from decoder.g2p.digits import language_of
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
+from readers.common.report import Progress, silent
 from readers.common.text import canonical
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
@@ -89,31 +91,96 @@ def select_words(entries: Iterable[Pronunciation]) -> TrainingWords:
     return TrainingWords(usable, most, left_out)
 
 
-def estimate_graphones(
-    selected: TrainingWords,
-    order: int,
+class DividedWords(NamedTuple):
+    """The words of a dictionary, and the best division of each into graphones.
+
+    Attributes
+    ----------
+    words : list of (letters, phones)
+        Without repetitions.
+    graphones : list of list of str
+        The names of the graphones of each word.
+    vocabulary : list of str
+        All of them, sorted, so that those of a letter are neighbours.
+    """
+
+    words: list[tuple[str, tuple[str, ...]]]
+    graphones: list[list[str]]
+    vocabulary: list[str]
+
+    @property
+    def spellings(self) -> set[str]:
+        """The letters of each word."""
+        return {letters for letters, _ in self.words}
+
+    @property
+    def facts(self) -> dict[str, int | str]:
+        """Numbers of pronunciations and words, and the language of the digits, if there is one."""
+        spellings = self.spellings
+        language = language_of(spellings)
+        digits = {} if language is None else {"digits": language}
+        return {"pronunciations": len(self.words), "words": len(spellings), **digits}
+
+    def estimate(self, order: int, without: Container[int] = ()) -> LanguageModel:
+        """Return the n-gram model of the graphones.
+
+        Parameters
+        ----------
+        order : int
+            The longest n-grams.
+        without : container of int
+            Numbers of words that it is not estimated on.
+
+        Returns
+        -------
+        LanguageModel
+        """
+        sentences = (graphones for number, graphones in enumerate(self.graphones) if number not in without)
+        return LanguageModel.from_arpa(estimate(sentences, order, vocabulary=self.vocabulary))
+
+
+def divide_words(
+    entries: Iterable[Pronunciation],
     passes: int,
     threads: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> LanguageModel:
-    """Return the n-gram model of graphones, estimated on the best division of each word.
+    on_left_out: Callable[[str, str], None] = silent,
+    progress: Progress = silent,
+) -> DividedWords:
+    """Divide the phones of the words of a dictionary among their letters.
 
-    Raises FormatError without words.
+    Parameters
+    ----------
+    entries : iterable of Pronunciation
+    passes : int
+        Passes of the EM algorithm.
+    threads : int, optional
+        By default the available cores.  The result does not depend on it.
+    on_left_out : callable
+        Called with each word that cannot be divided, and the reason.
+    progress : callable
+        Called as ``progress(passes done, passes)``.
+
+    Returns
+    -------
+    DividedWords
+
+    Raises
+    ------
+    FormatError
+        Without words.
     """
+    selected = select_words(entries)
+    for word, reason in selected.left_out:
+        on_left_out(word, reason)
     if not selected.words:
         raise FormatError("no words to train on; expected words of letters with phones")
     alignment = align(selected.words, selected.most_phones, passes, threads, progress)
-    names = [name_of(graphone) for graphone in alignment.graphones]
-    sentences = [[names[graphone] for graphone in word] for word in alignment.words]
-    arpa = estimate(sentences, order, vocabulary=_vocabulary(alignment, names))
-    return LanguageModel.from_arpa(arpa)
+    names = list(map(name_of, alignment.graphones))
+    graphones = [[names[graphone] for graphone in word] for word in alignment.words]
+    used = np.unique(np.concatenate(alignment.words))
+    return DividedWords(selected.words, graphones, sorted({names[graphone] for graphone in used}))
 
 
 def name_of(graphone: Graphone) -> str:
     """The word of the n-gram model that stands for a graphone."""
     return SEPARATOR.join((graphone.letter, *graphone.phones))
-
-
-def _vocabulary(alignment: Alignment, names: Sequence[str]) -> list[str]:
-    """The graphones of the words, sorted, so that those of a letter are neighbours."""
-    return sorted({names[graphone] for graphone in np.unique(np.concatenate(alignment.words))})

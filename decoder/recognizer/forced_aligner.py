@@ -250,7 +250,7 @@ class ForcedAligner:
             return self
         from decoder.g2p.completion import complete_dictionary  # slow to import
 
-        guesses = complete_dictionary((), missing, self._g2p)
+        guesses = complete_dictionary(self.graphs.dictionary or (), missing, self._g2p, phones=self.graphs.phones)
         if not guesses.entries:
             return self
         changed = self._with(self.graphs.with_words(guesses.for_decoding()))

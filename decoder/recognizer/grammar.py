@@ -95,7 +95,7 @@ class Grammar:
             raise ConfigError(f"grammar option {name}: unknown; expected one of {', '.join(names)}")
         chosen: dict[str, Any] = {"weight_scale": search.lm_scale, **options}
         network = open_grammar(grammar, kind)
-        guesses = [] if g2p is None else _guesses(network, graphs.dictionary or (), g2p)
+        guesses = _guesses(network, graphs, g2p)
         if guesses:
             graphs = copy(graphs)
             graphs.dictionary = [*(graphs.dictionary or ()), *guesses]
@@ -155,13 +155,16 @@ class Grammar:
         return Decoder(graph, None, _with_silences(self._search, graph), rows, where)
 
 
-def _guesses(network: WordNetwork, dictionary: Sequence[Pronunciation], g2p: "G2P") -> list[Pronunciation]:
-    """Return pronunciations of the words of a grammar that a dictionary lacks in any case."""
+def _guesses(network: WordNetwork, graphs: TranscriptGraphs, g2p: "G2P | None") -> list[Pronunciation]:
+    """Return pronunciations of the words of a grammar that the dictionary lacks in any case."""
+    if g2p is None:
+        return []
     from decoder.g2p.completion import complete_dictionary  # slow to import, and rarely needed
 
+    dictionary = graphs.dictionary or ()
     listed = {entry.word.casefold() for entry in dictionary}
     missing = [word for word in network.words if word.casefold() not in listed and not _is_mark(word)]
-    return complete_dictionary((), missing, g2p).for_decoding() if missing else []
+    return complete_dictionary(dictionary, missing, g2p, phones=graphs.phones).for_decoding()
 
 
 def _is_mark(word: str) -> bool:

@@ -348,9 +348,9 @@ class Variants:
         lacking = {word: None for word, pronunciations in spelled.items() if not pronunciations and word not in present}
         entries += [entry for entry in dictionary if entry.word in lacking]
         if g2p is not None and lacking.keys() - {entry.word for entry in entries}:
-            from decoder.g2p import G2P, complete_dictionary  # slow to import, and rarely needed
+            from decoder.g2p import complete_dictionary  # slow to import, and rarely needed
 
-            guesses = complete_dictionary(dictionary, list(lacking), g2p if isinstance(g2p, G2P) else G2P.load(g2p))
+            guesses = complete_dictionary(dictionary, list(lacking), g2p, phones=graphs.phones)
             entries += guesses.for_decoding()
             self.guessed = (*self.guessed, *guesses.entries)
         entries = [entry for entry in entries if graphs.phones.issuperset(entry.phones)]

@@ -9,9 +9,14 @@ ends with
 prints
   abalone         0.547453 AE B AH L OW N IY
   abalone         0.443147 AE B AH L OW N
-The number is the probability of the pronunciation.  With -o DICT the lines are written to a dictionary, and a closing
+The number is the probability of the pronunciation.  Accents that the model does not know are left out, and digits are
+read as numbers if the dictionary was English.  With -o DICT the lines are written to a dictionary, and a closing
 line is printed:
   words: 1 done, 0 skipped, 0 failed
+
+  argonaut g2p train cmudict.dict -o english.g2p --hold-out 10 --network
+trains a recurrent network as well, for 10 minutes of one core, and makes fewer errors.  After an interruption the same
+command goes on.
 
   argonaut g2p test english.g2p other.dict
 measures a model on the words of another dictionary; the closest pronunciation of a word counts.
@@ -43,8 +48,9 @@ def run_train(options: G2PTrainOptions, console: Console) -> int:
     model = trained.model
     num_skipped = trained.report.num_skipped
     left_out = f", {num_skipped} left out, see {options.output}.report" if num_skipped else ""
+    network = "" if model.tagger is None else f" and a network of {model.tagger.cells} cells"
     print(
-        f"{options.output}: {model.order}-gram, {model.about['words']} words, {model.about['pronunciations']} "
+        f"{options.output}: {model.order}-gram{network}, {model.about['words']} words, {model.about['pronunciations']} "
         f"pronunciations, {len(model.phones)} phones{left_out}"
     )
     return 0

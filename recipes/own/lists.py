@@ -47,7 +47,8 @@ def write_lists(options: OwnOptions, corpus_directory: Path, out: Path, configs:
         frequent = [w for w, _ in counts.most_common() if w in pronounced or options.dictionary.g2p is not None]
         words |= set(frequent[: options.text_words])
     if options.dictionary.g2p is not None:
-        entries += guessed_entries(options.dictionary.g2p, entries, words, out / "guessed.dict")
+        guesses = options.dictionary.guess(entries, sorted(words), out / "guessed.dict", print)
+        entries += guesses.for_decoding()
         pronounced = {entry.word for entry in entries}
     used = data.usable_entries(entries, options.dictionary.dict, None if options.lm else words)
     vocabulary = {entry.word for entry in used}
@@ -100,16 +101,6 @@ def check_alignments(
     _, report = read_alignment(path, entries, silences, lengths)
     report.write(out / "reports" / "lists.alignments")
     show_losses(report, out / "reports" / "lists.alignments", 0)
-
-
-def guessed_entries(model: Path, entries: list[Pronunciation], words: set[str], path: Path) -> list[Pronunciation]:
-    """Return guessed pronunciations of the words that a dictionary lacks, and write them to a file for review."""
-    from decoder.g2p import G2P, complete_dictionary
-
-    guesses = complete_dictionary(entries, sorted(words), G2P.load(model))
-    guesses.write(path)
-    print(guesses.summary(path))
-    return guesses.for_decoding()
 
 
 def check_amount(where: Path, seconds: dict[str, float], sets: Sets, least: float) -> None:

@@ -33,6 +33,53 @@ def test_a_single_guess_costs_nothing_in_decoding(model):
     assert guesses.summary("g").startswith("1 word guessed")
 
 
+NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+
+
+@pytest.fixture(scope="module")
+def english():
+    names = [*NUMBERS, "twenty", "first", "mp", "up"]
+    return G2P.train([Pronunciation(name, None, None, tuple(name.upper())) for name in names], 5, passes=3)
+
+
+@pytest.mark.parametrize(
+    ("word", "phones"),
+    [("24", "TWENTYFOUR"), ("21st", "TWENTYFIRST"), ("mp3", "MPTHREE"), ("7up", "SEVENUP")],
+)
+def test_digits_are_read_by_rules(english, word, phones):
+    ((entry,), without) = vars(complete_dictionary([], [word], english)).values()
+    assert "".join(entry.phones) == phones
+    assert without == []
+
+
+def test_numbers_have_the_pronunciations_of_the_dictionary(english):
+    spoken = [Pronunciation("TWENTY", None, None, ("X",)), Pronunciation("TWENTY", None, None, ("Y",))]
+    guesses = complete_dictionary(spoken, ["24", "four"], english, 3)
+    assert {entry.phones[0] for entry in guesses.entries if entry.word == "24"} == {"X"}
+    of_24 = [entry.probability for entry in guesses.entries if entry.word == "24"]
+    of_four = [entry.probability for entry in guesses.entries if entry.word == "four"]
+    assert of_24 == of_four
+
+
+def test_digits_in_another_language_are_unknown_letters(model, english):
+    assert english.language == "english"
+    assert model.language is None
+    assert complete_dictionary([], ["24"], model).without == [("24", "letters '2', '4' are not in the model")]
+
+
+def test_words_that_need_other_phones_or_a_model(model):
+    first = model.pronunciations("bame")[0][0][0]
+    without = complete_dictionary([], ["bame"], model, phones=set(model.phones) - {first}).without
+    assert without == [("bame", f"there is no model of the phone '{first}' of its guess")]
+    reason = "no dictionary has it, and there is no pronunciation model"
+    assert complete_dictionary(entries(1), ["<s>", entries(1)[0].word, "x"], None).without == [("x", reason)]
+
+
+def test_a_model_may_be_given_by_its_file(model, tmp_path):
+    model.save(tmp_path / "m.g2p")
+    assert complete_dictionary([], ["bame"], tmp_path / "m.g2p") == complete_dictionary([], ["bame"], model)
+
+
 def test_every_tenth_word_in_sorted_order_is_held_out():
     made = [Pronunciation(word, None, None, (word,)) for word in "cabdCA"]
     kept, held = hold_out(made, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from decoder.g2p import model as model_module
 from decoder.g2p.model import FORMAT, G2P
-from decoder.g2p.search_kernels import search
+from decoder.g2p.search_kernels import Weighed, search
 from decoder.g2p.training import select_words
 from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
@@ -60,10 +60,13 @@ def test_probabilities_of_a_word_sum_to_at_most_1(model, n):
 
 def test_kernel_equals_its_python(model):
     words = ["xobe", "quashi", "m"]
-    ranges = np.array([model._ranges[letter] for word in words for letter in word], np.int32)
+    letters = model.letter_numbers("".join(words))
     lm, first = model.language_model, np.cumsum([0, *map(len, words)])
-    for beam, most_tokens, n in ((3.0, 5, 2), (20.0, 100, 5)):
-        given = (lm.arrays, lm.start_state, lm.end_id, model._phones_of, ranges, first, beam, most_tokens, n)
+    costs = np.random.default_rng(1).uniform(0, 3, (len(letters), len(model.tags))).astype(np.float32)
+    for scale, beam, most_tokens, n in ((1.0, 3.0, 5, 2), (0.7, 20.0, 100, 5)):
+        weighed = Weighed(np.float64(scale), costs, model._tag_of)
+        given = (lm.arrays, lm.start_state, lm.end_id, model._phones_of, model._ranges[letters], first, weighed)
+        given = (*given, beam, most_tokens, n)
         for one, two in zip(search(*given), getattr(search, "py_func", search)(*given), strict=True):
             assert one.dtype == two.dtype
             np.testing.assert_allclose(one, two, rtol=1e-12)
@@ -116,6 +119,12 @@ def test_a_saved_model_gives_the_same_bits(model, tmp_path):
 def test_letters_have_no_case_and_one_composition(model):
     assert model.pronunciations("XoLe\u0301") == model.pronunciations("xolé")
     assert "é" in model.letters
+
+
+def test_accents_are_left_out_where_they_are_unknown(model):
+    assert model.spelling("XÖLÉTÜẼ") == "xolétue"
+    assert model.pronunciations("xötù") == model.pronunciations("xotu")
+    assert model.pronunciations("lé") != model.pronunciations("le")
 
 
 def test_unknown_letters_are_named(model):

@@ -38,6 +38,21 @@ def test_training_with_words_held_out(place, capsys):
     assert "sil" not in model.phones
 
 
+@pytest.mark.slow
+def test_training_of_a_network(place, capsys):
+    write_dictionary("more.dict", entries(130))
+    network = ("--order", "3", "--network", "--cells", "2", "--epochs", "1")
+    assert main(["g2p", "train", "more.dict", "-o", "n.g2p", *network]) == 0
+    assert "n.g2p: 3-gram and a network of 2 cells, " in capsys.readouterr().out
+    assert not (place / "n.g2p.unfinished").exists()
+    assert main(["info", "n.g2p"]) == 0
+    assert "2 layers of 2 cells in both directions" in capsys.readouterr().out
+    assert main(["g2p", "train", "words.dict", "-o", "few.g2p", *network]) == 2
+    assert "words.dict: " in (fault := capsys.readouterr().err)
+    assert "expected 100 or more to train a network" in fault
+    assert not (place / "few.g2p").exists()
+
+
 def test_pronunciations_are_printed_or_written(place, capsys):
     assert main(["g2p", "apply", "m.g2p", "xotu", "--words", "list", "-n", "2"]) == 0
     printed = capsys.readouterr()

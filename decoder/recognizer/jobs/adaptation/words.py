@@ -1,11 +1,10 @@
 """Adapts what a bundle knows of words to a text: its dictionary, its language model and its graph."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from decoder.g2p.completion import Guesses, complete_dictionary
-from decoder.g2p.model import G2P
 from decoder.graph.graph_file import load_graph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
@@ -76,7 +75,8 @@ def adapt_words(
     given = Guesses([entry for entry in given if entry.word in words]).for_decoding()
     replaced = {entry.word for entry in given}
     entries = [*(entry for entry in graphs.dictionary or () if entry.word not in replaced), *given]
-    guesses = _guesses(options, bundle, entries, words, graphs.phones)
+    g2p = options.dictionary.g2p or bundle.parts.get(G2P_MODEL)
+    guesses = complete_dictionary(entries, sorted(words), g2p, phones=graphs.phones)
     entries += guesses.for_decoding()
     pronounced = {entry.word for entry in entries}
     if words.keys().isdisjoint(pronounced):
@@ -110,28 +110,3 @@ def require_phones(entries: Iterable[Pronunciation], graphs: TranscriptGraphs, p
             if phone not in graphs.phones:
                 some = listed(sorted(graphs.phones))
                 raise FormatError(f"{path}: phone '{phone}' of {entry.word!r}; expected those of the bundle: {some}")
-
-
-def _guesses(
-    options: AdaptOptions,
-    bundle: Bundle,
-    dictionary: Sequence[Pronunciation],
-    words: Collection[str],
-    phones: Collection[str],
-) -> Guesses:
-    """Return pronunciations of words that a dictionary lacks; phones: those that have models."""
-    listed_words = {entry.word for entry in dictionary}
-    missing = sorted(word for word in words if word not in listed_words)
-    model = options.dictionary.g2p or bundle.parts.get(G2P_MODEL)
-    if model is None or not missing:
-        reason = "no dictionary has it, and there is no pronunciation model"
-        return Guesses(without=[(word, reason) for word in missing])
-    guesses = complete_dictionary(dictionary, missing, G2P.load(model))
-    usable = []
-    for entry in guesses.entries:
-        foreign = [phone for phone in entry.phones if phone not in phones]
-        if foreign:
-            guesses.without.append((entry.word, f"the bundle has no model of the phone '{foreign[0]}' of its guess"))
-        else:
-            usable.append(entry)
-    return Guesses(usable, guesses.without)
