@@ -21,7 +21,7 @@ from readers.errors import ModelError
 from readers.tables.tensor_file import METADATA_KEY, load_tensors, read_header, save_tensors
 
 FORMAT = "argonaut-mixtures"
-VERSION = 1
+VERSION = 2
 
 
 def is_mixture_model(path: str | Path | FilePart) -> bool:
@@ -36,18 +36,24 @@ def is_mixture_model(path: str | Path | FilePart) -> bool:
 class MixtureStream:
     """The densities of C codebooks, D in each, of some rows of the features, and their weights in K classes.
 
+    The logarithm of a density is norm - sum of precision (x - mean)^2.  Norms are parameters of their own, as Sphinx
+    rounds precisions and not the variances in the norm.
+
     Attributes
     ----------
     rows : (w,) int32
         Rows of the features.
-    means, variances : (C, D, w) float32
+    means, precisions : (C, w, D) float32
+        Precisions are 1 / (2 variance).
+    norms : (C, D) float32
     weights : (D, K) float32
         Columns in the order of `MixtureModel.order`.
     """
 
     rows: Int32Array
     means: Float32Array
-    variances: Float32Array
+    precisions: Float32Array
+    norms: Float32Array
     weights: Float32Array
 
 
@@ -115,19 +121,19 @@ class MixtureModel:
 
     def check(self, where: str) -> None:
         """Raise ModelError unless all sizes fit, and all numbers are in range."""
-        size = self.streams[0].means.shape[:2]
+        size = self.streams[0].norms.shape
         sound = self.codebooks.dtype == np.int32 and self.codebooks.ndim == 1 and len(self.codebooks) > 0
         sound = sound and len(size) == 2 and 0 <= self.codebooks.min() <= self.codebooks.max() < size[0]
         sound = sound and 1 <= self.best <= size[1] and self.limit > 0
         for stream in self.streams:
-            shape = (*size, len(stream.rows))
+            shape = (size[0], len(stream.rows), size[-1])
             sound = sound and stream.rows.dtype == np.int32 and stream.rows.ndim == 1 and len(stream.rows) > 0
             sound = sound and 0 <= stream.rows.min() <= stream.rows.max() < self.dim
-            sound = sound and stream.means.shape == stream.variances.shape == shape
+            sound = sound and stream.means.shape == stream.precisions.shape == shape and stream.norms.shape == size
             sound = sound and stream.weights.shape == (size[1], len(self.codebooks))
-            for values in (stream.means, stream.variances, stream.weights) if sound else ():
+            for values in (stream.means, stream.precisions, stream.norms, stream.weights) if sound else ():
                 sound = sound and values.dtype == np.float32 and bool(np.isfinite(values).all())
-            sound = sound and bool(stream.variances.min() > 0) and bool(stream.weights.min() > 0)
+            sound = sound and bool(stream.precisions.min() >= 0) and bool(stream.weights.min() > 0)
         if not sound:
             raise ModelError(f"{where}: sizes or values of its tensors do not fit together; expected a complete model")
 
@@ -149,17 +155,10 @@ class MixtureScorer(WindowScorer):
         self.dim = model.dim
         self.num_outputs = len(model.codebooks)
         self._order = model.order
-        self._ends = np.searchsorted(model.codebooks[self._order], np.arange(model.streams[0].means.shape[0] + 1))
+        self._ends = np.searchsorted(model.codebooks[self._order], np.arange(len(model.streams[0].norms) + 1))
         self._best = model.best
         self._limit = model.limit
-        self._streams = []
-        for stream in model.streams:
-            variances = stream.variances.astype(np.float64)
-            width = len(stream.rows)
-            norm = -0.5 * (width * math.log(2 * math.pi) + np.log(variances).sum(axis=2))
-            turned = np.ascontiguousarray(stream.means.transpose(0, 2, 1))  # densities side by side
-            precision = np.ascontiguousarray((0.5 / variances).astype(np.float32).transpose(0, 2, 1))
-            self._streams.append((stream.rows, turned, precision, norm.astype(np.float32), stream.weights))
+        self._streams = model.streams
 
     @property
     def posterior_scale(self) -> float:
@@ -170,9 +169,12 @@ class MixtureScorer(WindowScorer):
         """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""
         logs = np.zeros((len(stacked), self.num_outputs))
         products = np.ones((len(stacked), self.num_outputs))
-        for rows, means, precision, norm, weights in self._streams:
-            frames = np.ascontiguousarray(stacked[:, rows], np.float32)
-            mixture_stream(frames, means, precision, norm, weights, self._ends, self._best, self._limit, logs, products)
+        for stream in self._streams:
+            frames = np.ascontiguousarray(stacked[:, stream.rows], np.float32)
+            mixture_stream(
+                frames, stream.means, stream.precisions, stream.norms, stream.weights, self._ends, self._best,
+                self._limit, logs, products,
+            )  # fmt: skip
         scores = np.empty((self.num_outputs, len(stacked)), np.float32, order="F")
         scores.T[:, self._order] = logs + np.log(products)
         return scores

@@ -16,7 +16,7 @@ import numpy as np
 from acoustic.scoring.mixture_scorer import MixtureModel, MixtureStream
 from decoder.graph.phone_models import PhoneModels
 from features import FeatureConfig, feature_record
-from readers.common.arrays import Float64Array, Int64Array
+from readers.common.arrays import Float32Array, Float64Array, Int64Array
 from readers.common.faults import listed
 from readers.common.text import is_count, to_number
 from readers.errors import ConfigError, FormatError
@@ -187,11 +187,15 @@ def _mixtures(
         )
         rows = values // NUM_CEPSTRA * NUM_CEPSTRA + (values - 1) % NUM_CEPSTRA
         floored = np.maximum(variances[number].astype(np.float64), VARIANCE_FLOOR)
+        # Sphinx's precisions are whole numbers of the logarithm of its base, rounded down, in en-us by up to 28 %.
+        unit = math.log(LOG_BASE)
+        precisions = np.floor(0.5 / floored / unit) * unit / scale**2
         streams.append(
             MixtureStream(
                 rows.astype(np.int32),
-                (means[number] * scale).astype(np.float32),
-                (floored * scale**2).astype(np.float32),
+                _densities_last(means[number] * scale),
+                _densities_last(precisions),
+                (-0.5 * np.log(2 * math.pi * floored).sum(axis=2)).astype(np.float32),
                 np.ascontiguousarray(weights[order, number].T.astype(np.float32)),
             )
         )
@@ -199,6 +203,11 @@ def _mixtures(
     return MixtureModel(
         codebooks, streams, feature_record(config, (rate,)), config.dim, min(BEST, num_densities), limit
     )
+
+
+def _densities_last(values: Float64Array) -> Float32Array:
+    """Return values (C, D, w) as (C, w, D)."""
+    return np.ascontiguousarray(values.transpose(0, 2, 1), np.float32)
 
 
 def _streams(spec: str, widths: Sequence[int], dim: int, where: str) -> list[Int64Array]:
