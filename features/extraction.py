@@ -17,7 +17,7 @@ from features.cepstrum import (
     prediction_cepstra,
 )
 from features.config import FeatureConfig
-from features.dynamics import deltas, normalise_energy, remove_noise, subtract_mean
+from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
 from readers.common.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
@@ -139,7 +139,9 @@ class Plan:
             return bank
         if self.config.sphinx:
             if self.config.remove_noise:
-                remove_noise(bank)
+                from features.noise_removal import NoiseRemoval  # loads numba, which other features do not need
+
+                NoiseRemoval().reduce(bank)
             bank += SPHINX_FLOOR
         else:
             np.maximum(bank, KALDI_FLOOR if self.config.kaldi else FILTER_FLOOR, out=bank)

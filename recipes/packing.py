@@ -256,7 +256,7 @@ def sphinx_parts(options: PackOptions, directory: Path) -> PartOptions:
     ArgonautError, OSError
         For damaged files, and files that do not fit together.
     """
-    from decoder.gaussians.sphinx import open_sphinx, phone_models
+    from decoder.gaussians.sphinx import open_sphinx, phone_models, used_mixtures
     from decoder.graph import GraphOptions, build_triphone_graph
     from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
     from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
@@ -278,11 +278,12 @@ def sphinx_parts(options: PackOptions, directory: Path) -> PartOptions:
     words = [entry for entry in read_any_dictionary(parts.dict) if entry.word not in (SENTENCE_START, SENTENCE_END)]
     lm = open_language_model(parts.lm)
     vocabulary = set(lm.vocabulary)
-    dictionary, models, rows = phone_models(model, [*ends, *(entry for entry in words if entry.word in vocabulary)])
+    dictionary, models, senones = phone_models(model, [*ends, *(entry for entry in words if entry.word in vocabulary)])
+    mixtures, rows = used_mixtures(model, senones)
     graph_options = GraphOptions(silence=SILENCE, drop_missing=True)
     graph = build_triphone_graph(models, dictionary, lm, graph_options)
     write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
-    model.mixtures.save(directory / "model.safetensors")
+    mixtures.save(directory / "model.safetensors")
     write_dictionary(directory / "dictionary", dictionary)
     (directory / "features").write_text("".join(f"{name} = {value}\n" for name, value in model.settings.items()))
     save_defaults(directory / "graph" / "graph.dg", GraphDefaults(dict(SPHINX_OPTIONS)))

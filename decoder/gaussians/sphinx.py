@@ -63,6 +63,9 @@ class SphinxModel:
     definition : ModelDefinition
     transitions : (matrices, S, S + 1) float64
     mixtures : MixtureModel
+        Its classes are the senones, codebook by codebook.
+    classes : (num_senones,) int64
+        Class of each senone.
     settings : mapping of str to str
         A configuration of HCopy.
     sample_rate : int
@@ -72,6 +75,7 @@ class SphinxModel:
     definition: ModelDefinition
     transitions: Float64Array
     mixtures: MixtureModel
+    classes: Int64Array
     settings: Mapping[str, str]
     sample_rate: int
     where: str
@@ -111,8 +115,8 @@ def open_sphinx(directory: str | Path) -> SphinxModel:
             f"{directory}: {len(transitions)} matrices of {transitions.shape[1]} states in transition_matrices; "
             f"expected {definition.matrices.max() + 1} of {definition.senones.shape[1]}, as mdef has"
         )
-    mixtures = _mixtures(directory, definition, config, rate, parameters["svspec"])
-    return SphinxModel(definition, transitions, mixtures, settings, rate, f"{directory}")
+    mixtures, classes = _mixtures(directory, definition, config, rate, parameters["svspec"])
+    return SphinxModel(definition, transitions, mixtures, classes, settings, rate, f"{directory}")
 
 
 def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict[str, str]]:
@@ -156,8 +160,8 @@ def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict
 
 def _mixtures(
     directory: Path, definition: ModelDefinition, config: FeatureConfig, rate: int, spec: str
-) -> MixtureModel:
-    """Return the mixtures of all senones; spec: the values of each stream, such as 0-12/13-25/26-38."""
+) -> tuple[MixtureModel, Int64Array]:
+    """Return the mixtures of all senones, and the class of each; spec: the values of each stream, such as 0-12/13-25/26-38."""
     means = read_gaussians(directory / "means")
     variances = read_gaussians(directory / "variances")
     sendump = directory / "sendump"
@@ -200,9 +204,10 @@ def _mixtures(
             )
         )
     limit = math.inf if num_codebooks == definition.num_senones else LIMIT
-    return MixtureModel(
-        codebooks, streams, feature_record(config, (rate,)), config.dim, min(BEST, num_densities), limit
+    mixtures = MixtureModel(
+        codebooks[order], streams, feature_record(config, (rate,)), config.dim, min(BEST, num_densities), limit
     )
+    return mixtures, np.argsort(order)
 
 
 def _densities_last(values: Float64Array) -> Float32Array:
@@ -252,6 +257,12 @@ def phone_models(
     for phone in sorted(definition.fillers):
         finder.add_phone(phone)
     return entries, PhoneModels(finder.states, finder.transitions), finder.rows
+
+
+def used_mixtures(model: SphinxModel, senones: Mapping[str, int]) -> tuple[MixtureModel, dict[str, int]]:
+    """Return the mixtures of the senones of some states, and the class of each state; the words need no others."""
+    used, numbers = np.unique(model.classes[list(senones.values())], return_inverse=True)
+    return model.mixtures.of_classes(used), dict(zip(senones, numbers.tolist()))
 
 
 def _positioned(phones: tuple[str, ...], fillers: Set[str]) -> tuple[str, ...]:

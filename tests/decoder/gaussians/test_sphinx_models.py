@@ -7,7 +7,7 @@ import pytest
 
 from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixture_model
 from acoustic.scoring.opening import open_scorer
-from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models
+from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models, used_mixtures
 from decoder.recognizer import Recognizer
 from readers.config.options import OptionFault
 from readers.errors import ConfigError, FormatError, ModelError
@@ -47,8 +47,9 @@ def sphinx_scores(frame, means, variances, weights, owners, limit):
     for stream, variance in zip(means, variances):
         values = frame[begin : begin + stream.shape[2]]
         begin += stream.shape[2]
-        norm = np.log(2 * math.pi * variance.astype(float))
-        densities.append(-0.5 * ((values - stream.astype(float)) ** 2 / variance + norm).sum(axis=2))
+        norm = 0.5 * np.log(2 * math.pi * variance.astype(float))
+        precision = np.floor(0.5 / variance.astype(float) / math.log(1.0001)) * math.log(1.0001)
+        densities.append(-((values - stream.astype(float)) ** 2 * precision + norm).sum(axis=2))
     scores = []
     for senone, codebook in enumerate(owners):
         total = 0.0
@@ -69,14 +70,18 @@ def test_scores_are_those_of_sphinx(codebooks, spec, tmp_path):
     assert is_mixture_model(tmp_path / "mixtures")
     scorer = open_scorer(tmp_path / "mixtures")
     assert isinstance(scorer, MixtureScorer)
-    frames = np.random.default_rng(1).normal(0, 5, (5, 39))
+    frames = np.random.default_rng(1).normal(0, 5, (40, 39))
     scale = np.repeat([1.0, 0.25, 0.125], 13)
     scale[::13] *= math.sqrt(2)
     ours = frames * scale
     ours = np.concatenate([np.roll(ours[:, begin : begin + 13], -1, axis=1) for begin in (0, 13, 26)], axis=1)
     limit = math.inf if codebooks == 8 else LIMIT
     expected = [sphinx_scores(frame, means, variances, weights, OWNERS[codebooks], limit) for frame in frames]
-    np.testing.assert_allclose(scorer.score(ours.T).T + np.log(scale).sum(), expected, atol=2e-3)
+    np.testing.assert_allclose(scorer.score(ours.T)[model.classes].T, expected, atol=2e-3)
+    senones = {"x": 6, "y": 2, "z": 6}
+    mixtures, classes = used_mixtures(model, senones)
+    scores = MixtureScorer(mixtures).score(ours.T)
+    np.testing.assert_allclose(scores[list(classes.values())].T, np.array(expected)[:, [6, 2, 6]], atol=2e-3)
 
 
 def test_phones_tell_their_position(tmp_path):
