@@ -161,7 +161,10 @@ def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict
 def _mixtures(
     directory: Path, definition: ModelDefinition, config: FeatureConfig, rate: int, spec: str
 ) -> tuple[MixtureModel, Int64Array]:
-    """Return the mixtures of all senones, and the class of each; spec: the values of each stream, such as 0-12/13-25/26-38."""
+    """Return the mixtures of all senones, and the class of each.
+
+    spec: the values of each stream, such as 0-12/13-25/26-38.
+    """
     means = read_gaussians(directory / "means")
     variances = read_gaussians(directory / "variances")
     sendump = directory / "sendump"
