@@ -1,6 +1,8 @@
 """Models of Sphinx, written by the tests: their scores by Sphinx's formula, their phones, and a bundle that decodes."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixt
 from acoustic.scoring.opening import open_scorer
 from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models, used_mixtures
 from decoder.recognizer import Recognizer
+from features import FeatureConfig
+from features.extraction import add_dynamics
 from readers.config.options import OptionFault
 from readers.errors import ConfigError, FormatError, ModelError
 from readers.htk.dictionary import Pronunciation
@@ -82,6 +86,37 @@ def test_scores_are_those_of_sphinx(codebooks, spec, tmp_path):
     mixtures, classes = used_mixtures(model, senones)
     scores = MixtureScorer(mixtures).score(ours.T)
     np.testing.assert_allclose(scores[list(classes.values())].T, np.array(expected)[:, [6, 2, 6]], atol=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pocketsphinx") is None, reason="pocketsphinx is not installed")
+def test_scores_are_those_of_pocketsphinx(tmp_path):
+    import pocketsphinx
+
+    directory = Path(pocketsphinx.__file__).parent / "model" / "en-us" / "en-us"
+    (tmp_path / "dict").write_text("a AH\n")
+    logs = {"mfclogdir": str(tmp_path), "senlogdir": str(tmp_path), "compallsen": True}
+    decoder = pocketsphinx.Decoder(hmm=str(directory), dict=str(tmp_path / "dict"), lm=None, **logs)
+    decoder.add_jsgf_string("g", "#JSGF V1.0; grammar g; public <s> = a+;")
+    decoder.activate_search("g")
+    tone = 3000 * np.sin(np.arange(160400) / 8) * (np.sin(np.arange(160400) / 900) > 0)
+    samples = np.round(tone + np.random.default_rng(0).normal(0, 100, len(tone))).astype(np.int16)
+    decoder.start_utt()
+    decoder.process_raw(samples.tobytes(), full_utt=True)
+    decoder.end_utt()
+    cepstra = np.fromfile(tmp_path / "000000000.mfc", ">f4")[1:].reshape(-1, 13)
+    static = np.roll(cepstra, -1, axis=1).T * np.append(np.ones(12), math.sqrt(2))[:, None]
+    model = open_sphinx(directory)
+    features = add_dynamics(np.asfortranarray(static, np.float32), FeatureConfig.from_hcopy(model.settings))
+    unit = 1024 * math.log(1.0001)  # of a score of 16 bits
+    scores = -MixtureScorer(model.mixtures).score(features)[model.classes].T / unit
+    content = (tmp_path / "000000000.sen").read_bytes()
+    rows = np.frombuffer(content, "<i2", offset=content.index(b"endhdr\n") + 11).reshape(len(scores), -1)
+    differences = scores - rows[:, 1:]
+    differences -= np.median(differences, axis=1, keepdims=True)
+    assert len(scores) >= 1000
+    # Four densities of each of three streams are rounded; ties of the fourth density are decided by chance.
+    assert np.mean(np.abs(differences) > 4) < 5e-4
 
 
 def test_phones_tell_their_position(tmp_path):
