@@ -25,7 +25,7 @@ from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from features.noise_removal import NoiseRemoval
+    from features.tracking.noise_removal import NoiseRemoval
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 KALDI_FLOOR = np.finfo(np.float32).eps
@@ -181,7 +181,7 @@ class Carried:
 
     def reduce_noise(self, bank: Float32Array) -> None:
         """Reduce the noise in filter outputs (num_channels, T), in place."""
-        from features.noise_removal import NoiseRemoval  # loads numba, which other features do not need
+        from features.tracking.noise_removal import NoiseRemoval  # loads numba, which other features do not need
 
         self.noise = self.noise or NoiseRemoval()
         self.noise.reduce(bank)
@@ -231,7 +231,7 @@ def add_dynamics(static: Float32Array, config: FeatureConfig) -> Float32Array:
     if margin:
         blocks = [static, *(block[:, margin:-margin] for block in blocks[1:])]
     if config.speech_mean:
-        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+        from features.tracking.speech_mean import SpeechMean  # loads numba, which other features do not need
 
         SpeechMean.of(config).subtract(static)
     elif config.has("Z"):

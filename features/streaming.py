@@ -187,7 +187,7 @@ class _SpeechMean:
     """Subtracts the mean of speech for _Z."""
 
     def __init__(self, config: FeatureConfig):
-        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+        from features.tracking.speech_mean import SpeechMean  # loads numba, which other features do not need
 
         self._mean = SpeechMean.of(config)
         self._dim = config.dim
