@@ -103,8 +103,8 @@ class FeatureConfig:
         With `sphinx`, follow the noise of each filter and reduce it.
     speech_mean : tuple of float
         Mean of the static features, without the log energy, over the speech of the training.  With it, _Z subtracts a
-        mean that follows speech (`features.speech_mean`), in files as in streams; () for that of the utterance, as in
-        HTK.
+        mean that follows speech (`features.tracking.speech_mean`), in files as in streams; () for that of the
+        utterance, as in HTK.
 
     Raises
     ------

@@ -1,13 +1,11 @@
 """Operations over time: deltas, mean of an utterance, normalised energy.
 
-Source: HTK Book 3.4, sections 5.6 (mean), 5.8 (energy) and 5.9 (deltas, eq. 5.16); the removal of noise is that of CMU
-Sphinx, after G. Doblinger, Computationally efficient speech enhancement by spectral minima tracking in subbands, 1995,
-and C. Kim and R. Stern, Power-normalized cepstral coefficients, 2012.
+Source: HTK Book 3.4, sections 5.6 (mean), 5.8 (energy) and 5.9 (deltas, eq. 5.16).
 """
 
 import numpy as np
 
-from readers.common.arrays import Float32Array, Float64Array
+from readers.common.arrays import Float32Array
 from readers.errors import ShapeError
 
 
@@ -56,42 +54,3 @@ def normalise_energy(log_energy: Float32Array, scale: float, silence_floor: floa
 def subtract_mean(x: Float32Array) -> None:
     """Subtract each row's mean over time from x (dim, T) in place; sums are computed in float64."""
     x -= x.mean(axis=1, dtype=np.float64, keepdims=True).astype(x.dtype)
-
-
-SMOOTHED = 0.7  # share of the past in the power of a filter
-RISING, FALLING = 0.995, 0.5  # share of the past in a lower envelope below the power, and above it
-MASKING, MASKED = 0.85, 0.2  # how a peak decays, and what is left of it where it masks
-MAX_GAIN = 20.0
-BESIDE = 4  # filters on either side whose gains are averaged
-
-
-def remove_noise(bank: Float32Array) -> None:
-    """Reduce the noise in filter outputs (num_channels, T) in place, frame by frame, as CMU Sphinx does.
-
-    The noise of a filter is the lower envelope of its smoothed power.  Its gain is the share of what is left, masked by
-    earlier peaks and not below an envelope of its own; gains of neighbouring filters are averaged.
-    """
-    channels = np.arange(len(bank))
-    first = np.maximum(channels - BESIDE, 0)
-    last = np.minimum(channels + BESIDE, len(bank) - 1) + 1
-    power = bank[:, 0].astype(np.float64)
-    noise = power / MAX_GAIN
-    floor = power / MAX_GAIN
-    peak = np.zeros(len(bank))
-    sums = np.zeros(len(bank) + 1)
-    for frame in bank.T:
-        power += (1.0 - SMOOTHED) * (frame - power)
-        _follow(noise, power)
-        signal = np.maximum(power - noise, 1.0)
-        _follow(floor, signal)
-        peak *= MASKING
-        masked = np.where(signal < MASKING * peak, MASKED * peak, signal)
-        np.maximum(peak, signal, out=peak)
-        gain = np.divide(np.maximum(masked, floor), power, out=np.full(len(bank), MAX_GAIN), where=power > 0)
-        np.cumsum(np.clip(gain, 1.0 / MAX_GAIN, MAX_GAIN), out=sums[1:])
-        frame *= (sums[last] - sums[first]) / (last - first)
-
-
-def _follow(envelope: Float64Array, values: Float64Array) -> None:
-    """Move a lower envelope towards values: slowly upwards, fast downwards."""
-    envelope += np.where(values >= envelope, 1.0 - RISING, 1.0 - FALLING) * (values - envelope)

@@ -3,7 +3,7 @@
 import functools
 import zlib
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,15 @@ from features.cepstrum import (
     prediction_cepstra,
 )
 from features.config import FeatureConfig
-from features.dynamics import deltas, normalise_energy, remove_noise, subtract_mean
+from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
 from readers.common.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from features.tracking.noise_removal import NoiseRemoval
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 KALDI_FLOOR = np.finfo(np.float32).eps
@@ -107,11 +110,18 @@ class Plan:
             return cls(config, spectrum, autocorrelation_matrix(config), loudness, lifter_weights(config)[:, None])
         return cls(config, spectrum)
 
-    def static_features(self, samples: Float32Array) -> Float32Array:
-        """Return the static features (num_static, T) of samples.  Raises ShapeError unless they are finite."""
+    def static_features(self, samples: Float32Array, carried: "Carried | None" = None) -> Float32Array:
+        """Return the static features (num_static, T) of samples.  Raises ShapeError unless they are finite.
+
+        carried: what a stream carries from the samples before, and to those that follow.
+        """
+        carried = carried or Carried()
         # With several threads, BLAS adds in another order; the features would depend on the machine.
         with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-            static = self.static_block(*self.spectrum.filterbank(samples))
+            bank, energies = self.spectrum.filterbank(samples, carried.sample)
+            if self.config.remove_noise:
+                carried.reduce_noise(bank)
+            static = self.static_block(bank, energies)
         if not np.isfinite(static).all():
             problem = "a value is infinite or NaN" if not np.isfinite(samples).all() else "values are too large"
             raise ShapeError(f"samples: {problem}; expected finite numbers on the scale of 16-bit integers")
@@ -138,8 +148,6 @@ class Plan:
         if kind == "MELSPEC":
             return bank
         if self.config.sphinx:
-            if self.config.remove_noise:
-                remove_noise(bank)
             bank += SPHINX_FLOOR
         else:
             np.maximum(bank, KALDI_FLOOR if self.config.kaldi else FILTER_FLOOR, out=bank)
@@ -162,6 +170,21 @@ class Plan:
         if self.config.has("0"):
             cepstra = np.vstack([cepstra, np.log(error)])
         return np.asfortranarray(cepstra, np.float32)
+
+
+@dataclass
+class Carried:
+    """What SPHINX = T carries from frame to frame: the sample before the next frame, and the noise of the filters."""
+
+    sample: float = 0.0
+    noise: "NoiseRemoval | None" = None
+
+    def reduce_noise(self, bank: Float32Array) -> None:
+        """Reduce the noise in filter outputs (num_channels, T), in place."""
+        from features.tracking.noise_removal import NoiseRemoval  # loads numba, which other features do not need
+
+        self.noise = self.noise or NoiseRemoval()
+        self.noise.reduce(bank)
 
 
 def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
@@ -198,16 +221,17 @@ def add_dither(samples: Float32Array, level: float, seed: int) -> Float32Array:
 
 def add_dynamics(static: Float32Array, config: FeatureConfig) -> Float32Array:
     """Return the feature matrix for the static features: append deltas of each order, then apply _Z and _N."""
-    blocks = [static]
-    for qualifier, half_width in (
-        ("D", config.delta_window),
-        ("A", config.acceleration_window),
-        ("T", config.third_window),
-    ):
-        if config.has(qualifier):
-            blocks.append(deltas(blocks[-1], half_width, config.simple_differences))
+    windows = (("D", config.delta_window), ("A", config.acceleration_window), ("T", config.third_window))
+    half_widths = [half_width for qualifier, half_width in windows if config.has(qualifier)]
+    # HTK repeats the first and last differences beyond the edges, Sphinx the static features.
+    margin = sum(half_widths) if config.sphinx else 0
+    blocks = [np.pad(static, ((0, 0), (margin, margin)), mode="edge") if margin else static]
+    for half_width in half_widths:
+        blocks.append(deltas(blocks[-1], half_width, config.simple_differences))
+    if margin:
+        blocks = [static, *(block[:, margin:-margin] for block in blocks[1:])]
     if config.speech_mean:
-        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+        from features.tracking.speech_mean import SpeechMean  # loads numba, which other features do not need
 
         SpeechMean.of(config).subtract(static)
     elif config.has("Z"):

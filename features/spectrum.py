@@ -61,16 +61,16 @@ class Spectrum:
         """Return the number of whole windows in the utterance; there is no padding."""
         return max(0, (num_samples - len(self.window)) // self.hop + 1)
 
-    def filterbank(self, samples: Float32Array) -> tuple[Float32Array, Float32Array | None]:
+    def filterbank(self, samples: Float32Array, before: float = 0.0) -> tuple[Float32Array, Float32Array | None]:
         """Return filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and frame energies.
 
-        samples: (N,) float32 on the scale of 16-bit integers, at least one window.  Energies are (T,) float32, the sum
-        of squares of each frame, or None if the target has no energy.
+        samples: (N,) float32 on the scale of 16-bit integers, at least one window; before: the one before them.
+        Energies are (T,) float32, the sum of squares of each frame, or None if the target has no energy.
         """
         num_frames = self.num_frames(len(samples))
         outputs = np.empty((num_frames, self.weights.shape[1]), np.float32)
         energies = np.empty(num_frames if self.energy else 0, np.float32)
-        emphasised = self.emphasise(samples)
+        emphasised = self.emphasise(samples, before)
         buffer = np.zeros((min(num_frames, FRAMES_PER_PASS), self.fft_length), np.float32)
         spectra = np.empty((len(buffer), self.fft_length // 2 + 1), np.complex64)
         for start in range(0, num_frames, FRAMES_PER_PASS):
@@ -96,10 +96,11 @@ class Spectrum:
             first, (count, len(self.window)), (self.hop * step, step), writeable=False
         )
 
-    def emphasise(self, samples: Float32Array) -> Float32Array:
+    def emphasise(self, samples: Float32Array, before: float = 0.0) -> Float32Array:
         """Return s[n] - k s[n-1] over the whole utterance; window_frames corrects the first sample of each frame."""
         emphasised = samples.copy()
         if self.preemphasis:
+            emphasised[0] -= np.float32(self.preemphasis * before)
             emphasised[1:] -= np.float32(self.preemphasis) * samples[:-1]
         return emphasised
 

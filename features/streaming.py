@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from features.config import FeatureConfig
-from features.extraction import add_dynamics, frame_period, make_plan
+from features.extraction import Carried, add_dynamics, frame_period, make_plan
 from readers.errors import ConfigError, ShapeError
 
 PIECE = 1 << 17  # samples per step, some seconds; limits the memory of intermediate results
@@ -81,15 +81,16 @@ class FeatureStream:
                 f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "
                 "for a stream"
             )
-        if config.sphinx:
-            raise ConfigError(
-                "SPHINX = T carries samples and noise from frame to frame; expected F for a stream, or whole recordings"
-            )
         self.config = config
         self.sample_rate = sample_rate
         self.period = frame_period(config, sample_rate)
         self._plan = make_plan(config, float(sample_rate))
         self._spectrum = self._plan.spectrum
+        self._carried = Carried()
+        if config.sphinx and self._spectrum.hop > len(self._spectrum.window):
+            raise ConfigError(
+                f"SPHINX = T with TARGETRATE = {config.target_rate:g}; expected at most WINDOWSIZE for a stream"
+            )
         self._noise = np.random.default_rng([config.seed]) if config.dither else None
         self._samples = np.zeros(0, np.float32)  # begins with the first sample of the next frame
         self._unused = 0  # samples to come before the next frame, if frames do not overlap and leave gaps
@@ -142,8 +143,10 @@ class FeatureStream:
         used = num_frames * self._spectrum.hop
         self._samples = samples[used:].copy()
         self._unused = max(0, used - len(samples))
-        # Pre-emphasis does not cross the beginning of a frame, so the samples may begin at any frame.
-        frames = self._dynamics.push(self._plan.static_features(samples))
+        # Pre-emphasis crosses the beginning of a frame with SPHINX = T only; the samples may begin at any frame.
+        frames = self._dynamics.push(self._plan.static_features(samples, self._carried))
+        if self.config.sphinx:
+            self._carried.sample = float(samples[used - 1])
         return frames if self._mean is None else self._mean.push(frames)
 
 
@@ -184,7 +187,7 @@ class _SpeechMean:
     """Subtracts the mean of speech for _Z."""
 
     def __init__(self, config: FeatureConfig):
-        from features.speech_mean import SpeechMean  # loads numba, which other features do not need
+        from features.tracking.speech_mean import SpeechMean  # loads numba, which other features do not need
 
         self._mean = SpeechMean.of(config)
         self._dim = config.dim

@@ -16,7 +16,7 @@ import numpy as np
 from acoustic.scoring.mixture_scorer import MixtureModel, MixtureStream
 from decoder.graph.phone_models import PhoneModels
 from features import FeatureConfig, feature_record
-from readers.common.arrays import Float64Array, Int64Array
+from readers.common.arrays import Float32Array, Float64Array, Int64Array
 from readers.common.faults import listed
 from readers.common.text import is_count, to_number
 from readers.errors import ConfigError, FormatError
@@ -63,6 +63,9 @@ class SphinxModel:
     definition : ModelDefinition
     transitions : (matrices, S, S + 1) float64
     mixtures : MixtureModel
+        Its classes are the senones, codebook by codebook.
+    classes : (num_senones,) int64
+        Class of each senone.
     settings : mapping of str to str
         A configuration of HCopy.
     sample_rate : int
@@ -72,6 +75,7 @@ class SphinxModel:
     definition: ModelDefinition
     transitions: Float64Array
     mixtures: MixtureModel
+    classes: Int64Array
     settings: Mapping[str, str]
     sample_rate: int
     where: str
@@ -111,8 +115,8 @@ def open_sphinx(directory: str | Path) -> SphinxModel:
             f"{directory}: {len(transitions)} matrices of {transitions.shape[1]} states in transition_matrices; "
             f"expected {definition.matrices.max() + 1} of {definition.senones.shape[1]}, as mdef has"
         )
-    mixtures = _mixtures(directory, definition, config, rate, parameters["svspec"])
-    return SphinxModel(definition, transitions, mixtures, settings, rate, f"{directory}")
+    mixtures, classes = _mixtures(directory, definition, config, rate, parameters["svspec"])
+    return SphinxModel(definition, transitions, mixtures, classes, settings, rate, f"{directory}")
 
 
 def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict[str, str]]:
@@ -156,8 +160,11 @@ def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict
 
 def _mixtures(
     directory: Path, definition: ModelDefinition, config: FeatureConfig, rate: int, spec: str
-) -> MixtureModel:
-    """Return the mixtures of all senones; spec: the values of each stream, such as 0-12/13-25/26-38."""
+) -> tuple[MixtureModel, Int64Array]:
+    """Return the mixtures of all senones, and the class of each.
+
+    spec: the values of each stream, such as 0-12/13-25/26-38.
+    """
     means = read_gaussians(directory / "means")
     variances = read_gaussians(directory / "variances")
     sendump = directory / "sendump"
@@ -187,18 +194,28 @@ def _mixtures(
         )
         rows = values // NUM_CEPSTRA * NUM_CEPSTRA + (values - 1) % NUM_CEPSTRA
         floored = np.maximum(variances[number].astype(np.float64), VARIANCE_FLOOR)
+        # Sphinx's precisions are whole numbers of the logarithm of its base, rounded down, in en-us by up to 28 %.
+        unit = math.log(LOG_BASE)
+        precisions = np.floor(0.5 / floored / unit) * unit / scale**2
         streams.append(
             MixtureStream(
                 rows.astype(np.int32),
-                (means[number] * scale).astype(np.float32),
-                (floored * scale**2).astype(np.float32),
+                _densities_last(means[number] * scale),
+                _densities_last(precisions),
+                (-0.5 * np.log(2 * math.pi * floored).sum(axis=2)).astype(np.float32),
                 np.ascontiguousarray(weights[order, number].T.astype(np.float32)),
             )
         )
     limit = math.inf if num_codebooks == definition.num_senones else LIMIT
-    return MixtureModel(
-        codebooks, streams, feature_record(config, (rate,)), config.dim, min(BEST, num_densities), limit
+    mixtures = MixtureModel(
+        codebooks[order], streams, feature_record(config, (rate,)), config.dim, min(BEST, num_densities), limit
     )
+    return mixtures, np.argsort(order)
+
+
+def _densities_last(values: Float64Array) -> Float32Array:
+    """Return values (C, D, w) as (C, w, D)."""
+    return np.ascontiguousarray(values.transpose(0, 2, 1), np.float32)
 
 
 def _streams(spec: str, widths: Sequence[int], dim: int, where: str) -> list[Int64Array]:
@@ -243,6 +260,12 @@ def phone_models(
     for phone in sorted(definition.fillers):
         finder.add_phone(phone)
     return entries, PhoneModels(finder.states, finder.transitions), finder.rows
+
+
+def used_mixtures(model: SphinxModel, senones: Mapping[str, int]) -> tuple[MixtureModel, dict[str, int]]:
+    """Return the mixtures of the senones of some states, and the class of each state; the words need no others."""
+    used, numbers = np.unique(model.classes[list(senones.values())], return_inverse=True)
+    return model.mixtures.of_classes(used), dict(zip(senones, numbers.tolist()))
 
 
 def _positioned(phones: tuple[str, ...], fillers: Set[str]) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ def sums_of_speech(sources: Sequence[str], config: FeatureConfig) -> list[np.nda
 
 
 def _sum_of_speech(source: str, config: FeatureConfig) -> np.ndarray:
-    from features.speech_mean import sum_of_speech  # loads numba, which other features do not need
+    from features.tracking.speech_mean import sum_of_speech  # loads numba, which other features do not need
 
     samples, sample_rate = read_samples(source, config, [])
     sums = sum_of_speech(extract(samples, config, sample_rate), config)

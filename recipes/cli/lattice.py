@@ -24,6 +24,9 @@ writes new1.lat, ... and new.index: the same paths with the exact scores of anot
   argonaut lattice combine --lattices first/test.index --with second/test.index --prefix both
 writes both1.lat, ... and both.index: the paths of two systems, each with half of the probability.
 
+  argonaut lattice words --lattices exp/chain/decode --kaldi-words exp/chain/graph/words.txt --acoustic-scale 1 -o w.ctm
+does the same for lattices of Kaldi: an archive, text or binary, compact or not, or a directory of lat.1.gz, ...
+
 Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt and .vtt are written to a directory, one
 file for each utterance.
 """

@@ -7,7 +7,7 @@ import pytest
 
 from features import FeatureConfig, FeatureStream, extract, feature_record
 from features.copying.files import estimate_speech_mean
-from features.speech_mean import BACKGROUND, MEMORY, MUTE, PRIOR, RISE, SMOOTHED, SpeechMean, level_of
+from features.tracking.speech_mean import BACKGROUND, MEMORY, MUTE, PRIOR, RISE, SMOOTHED, SpeechMean, level_of
 from readers.audio.audio_file import write_flac
 from readers.common.jobs.runner import thread_runner
 from readers.errors import ConfigError, FormatError

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from decoder.lattices.jobs.options import LatticeFiles, WrittenLattices
+from decoder.lattices.jobs.options import LatticeFiles, SomeLattices, WrittenLattices
 from readers.common.faults import one_line
 from readers.common.files import require_writable, write_lines
 from readers.common.report import Progress, RunReport
@@ -15,6 +16,7 @@ from readers.errors import ArgonautError, FormatError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import read_slf
 from readers.htk.units import TICKS_PER_SECOND
+from readers.kaldi.lattice import read_kaldi_lattices, read_word_table
 from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
 
@@ -84,14 +86,43 @@ def _name_of(lattice: Path) -> str:
     return Path(lattice.name.removesuffix(".gz")).stem
 
 
-def each_lattice(path: Path, work: Callable[[str, Lattice], T], progress: Progress) -> tuple[dict[str, T], RunReport]:
+def open_lattices(options: SomeLattices) -> list[tuple[str, Callable[[], Lattice]]]:
+    """Return utterances, and functions that return their lattices.
+
+    Lattices of Kaldi are read at once, as archives have no index.  Raises FormatError, and GraphError for one of these.
+    """
+    if options.kaldi_words is None:
+        return [(name, partial(read_slf, file)) for name, file in read_index(options.lattices)]
+    words = read_word_table(options.kaldi_words)
+    lattices: dict[str, Callable[[], Lattice]] = {}
+    for path in _archives(options.lattices):
+        for name, lattice in read_kaldi_lattices(path, words, options.frame_period):
+            if name in lattices:
+                raise FormatError(f"{path}: another lattice of {name}; expected one for each utterance")
+            lattices[name] = partial(replace, lattice, acoustic_scale=options.acoustic_scale)
+    if not lattices:
+        raise FormatError(f"{options.lattices}: no lattices; expected at least one")
+    return list(lattices.items())
+
+
+def _archives(path: Path) -> list[Path]:
+    """Return the archives of Kaldi's lattices in a directory, or the file itself."""
+    archives = sorted(path.glob("lat.*")) if path.is_dir() else [path]
+    if not archives:
+        raise FormatError(f"{path}: no files lat.*; expected archives of Kaldi's lattices")
+    return archives
+
+
+def each_lattice(
+    options: SomeLattices, work: Callable[[str, Lattice], T], progress: Progress
+) -> tuple[dict[str, T], RunReport]:
     """Return utterance -> work(utterance, lattice), and a report of the lattices for which it failed."""
-    entries = read_index(path)
+    entries = open_lattices(options)
     report = RunReport("lattices")
     results = dict[str, T]()
-    for number, (name, file) in enumerate(entries, 1):
+    for number, (name, read) in enumerate(entries, 1):
         try:
-            results[name] = work(name, read_slf(file))
+            results[name] = work(name, read())
             report.done()
         except (ArgonautError, OSError) as fault:
             report.fail(name, one_line(fault))
@@ -103,7 +134,7 @@ def reported(
     options: LatticeFiles, work: Callable[[str, Lattice], T], progress: Progress
 ) -> tuple[dict[str, T], RunReport]:
     """`each_lattice`, and write the report if there is a file for it."""
-    results, report = each_lattice(options.lattices, work, progress)
+    results, report = each_lattice(options, work, progress)
     if options.report:
         report.write(options.report)
     return results, report
@@ -119,8 +150,10 @@ def check_outputs(options: LatticeFiles, *paths: Path | None, read: Iterable[Pat
         require_writable(path, inputs)
 
 
-def lattice_files(options: LatticeFiles) -> list[Path]:
-    """Return the indices that the options name, and the lattice files that these list."""
+def lattice_files(options: SomeLattices) -> list[Path]:
+    """Return the indices that the options name, and the lattice files that these list, or Kaldi's archives."""
+    if options.kaldi_words is not None:
+        return [options.kaldi_words, *_archives(options.lattices)]
     indices = (options.lattices, *getattr(options, "others", ()))
     return [path for index in indices for path in (index, *(file for _, file in read_index(index)))]
 

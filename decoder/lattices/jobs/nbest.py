@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from decoder.lattices import nbest as search
-from decoder.lattices.jobs.index import LatticeResult, each_lattice, read_index, write_words
+from decoder.lattices.jobs.index import LatticeResult, each_lattice, lattice_files, write_words
 from decoder.lattices.jobs.options import NbestOptions, RescoreListsOptions
 from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentences_of
 from decoder.lm.evaluation import sentence_logs
@@ -52,7 +52,7 @@ def extract_nbest(options: NbestOptions, *, progress: Progress = silent) -> Nbes
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
-    require_writable(options.output, [options.lattices, *(path for _, path in read_index(options.lattices))])
+    require_writable(options.output, lattice_files(options))
     scales = set()
 
     def hypotheses(name: str, lattice: Lattice) -> list[Hypothesis]:
@@ -60,7 +60,7 @@ def extract_nbest(options: NbestOptions, *, progress: Progress = silent) -> Nbes
         scales.add(lattice.lm_scale)
         return best
 
-    lists, report = each_lattice(options.lattices, hypotheses, progress)
+    lists, report = each_lattice(options, hypotheses, progress)
     report.write(f"{options.output}.report")
     if lists:
         write_nbest(options.output, lists)

@@ -25,10 +25,23 @@ class _WithOutput(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatticeFiles(Options):
-    """The lattices that a job reads."""
+class SomeLattices(Options):
+    """Lattices, SLF or in archives of Kaldi."""
 
     lattices: Path = option(help=LATTICES, metavar="INDEX")
+    kaldi_words: Path | None = option(
+        None,
+        "symbol table of the words of Kaldi's lattices, of which {lattices} is an archive, or a directory of lat.*",
+        metavar="WORDS.TXT",
+    )
+    acoustic_scale: float = option(0.1, "acoustic scale of Kaldi's lattices, which do not tell it", above=0)
+    frame_period: float = option(0.01, "seconds of a frame of Kaldi's lattices", above=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticeFiles(SomeLattices):
+    """The lattices that a job reads, and the report of the job."""
+
     report: Path | None = option(None, "file that lists the lattices that failed")
 
 
@@ -146,10 +159,9 @@ class OpenFstOptions(WrittenLattices):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NbestOptions(Options):
+class NbestOptions(SomeLattices):
     """Options of n-best lists."""
 
-    lattices: Path = option(help=LATTICES, metavar="INDEX")
     number: int = option(100, "hypotheses per lattice", flag="-n --number", least=1)
     output: Path = option(help="file for the n-best lists", flag="-o --output")
 

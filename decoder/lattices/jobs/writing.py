@@ -150,6 +150,7 @@ def combine_lattices(options: CombineOptions, *, progress: Progress = silent) ->
     ArgonautError, OSError
         For faults of other files than single lattices.
     """
+    options.require("others", options.kaldi_words is None, "is given with lattices of Kaldi; expected SLF")
     other_indices = [(index, dict(read_index(index))) for index in options.others]
     writer = _Writer(options)
     check_outputs(options, options.index)

@@ -1,14 +1,18 @@
 """Models of Sphinx, written by the tests: their scores by Sphinx's formula, their phones, and a bundle that decodes."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixture_model
 from acoustic.scoring.opening import open_scorer
-from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models
+from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models, used_mixtures
 from decoder.recognizer import Recognizer
+from features import FeatureConfig
+from features.extraction import add_dynamics
 from readers.config.options import OptionFault
 from readers.errors import ConfigError, FormatError, ModelError
 from readers.htk.dictionary import Pronunciation
@@ -47,8 +51,9 @@ def sphinx_scores(frame, means, variances, weights, owners, limit):
     for stream, variance in zip(means, variances):
         values = frame[begin : begin + stream.shape[2]]
         begin += stream.shape[2]
-        norm = np.log(2 * math.pi * variance.astype(float))
-        densities.append(-0.5 * ((values - stream.astype(float)) ** 2 / variance + norm).sum(axis=2))
+        norm = 0.5 * np.log(2 * math.pi * variance.astype(float))
+        precision = np.floor(0.5 / variance.astype(float) / math.log(1.0001)) * math.log(1.0001)
+        densities.append(-((values - stream.astype(float)) ** 2 * precision + norm).sum(axis=2))
     scores = []
     for senone, codebook in enumerate(owners):
         total = 0.0
@@ -69,14 +74,49 @@ def test_scores_are_those_of_sphinx(codebooks, spec, tmp_path):
     assert is_mixture_model(tmp_path / "mixtures")
     scorer = open_scorer(tmp_path / "mixtures")
     assert isinstance(scorer, MixtureScorer)
-    frames = np.random.default_rng(1).normal(0, 5, (5, 39))
+    frames = np.random.default_rng(1).normal(0, 5, (40, 39))
     scale = np.repeat([1.0, 0.25, 0.125], 13)
     scale[::13] *= math.sqrt(2)
     ours = frames * scale
     ours = np.concatenate([np.roll(ours[:, begin : begin + 13], -1, axis=1) for begin in (0, 13, 26)], axis=1)
     limit = math.inf if codebooks == 8 else LIMIT
     expected = [sphinx_scores(frame, means, variances, weights, OWNERS[codebooks], limit) for frame in frames]
-    np.testing.assert_allclose(scorer.score(ours.T).T + np.log(scale).sum(), expected, atol=2e-3)
+    np.testing.assert_allclose(scorer.score(ours.T)[model.classes].T, expected, atol=2e-3)
+    senones = {"x": 6, "y": 2, "z": 6}
+    mixtures, classes = used_mixtures(model, senones)
+    scores = MixtureScorer(mixtures).score(ours.T)
+    np.testing.assert_allclose(scores[list(classes.values())].T, np.array(expected)[:, [6, 2, 6]], atol=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pocketsphinx") is None, reason="pocketsphinx is not installed")
+def test_scores_are_those_of_pocketsphinx(tmp_path):
+    import pocketsphinx
+
+    directory = Path(pocketsphinx.__file__).parent / "model" / "en-us" / "en-us"
+    (tmp_path / "dict").write_text("a AH\n")
+    logs = {"mfclogdir": str(tmp_path), "senlogdir": str(tmp_path), "compallsen": True}
+    decoder = pocketsphinx.Decoder(hmm=str(directory), dict=str(tmp_path / "dict"), lm=None, **logs)
+    decoder.add_jsgf_string("g", "#JSGF V1.0; grammar g; public <s> = a+;")
+    decoder.activate_search("g")
+    tone = 3000 * np.sin(np.arange(160400) / 8) * (np.sin(np.arange(160400) / 900) > 0)
+    samples = np.round(tone + np.random.default_rng(0).normal(0, 100, len(tone))).astype(np.int16)
+    decoder.start_utt()
+    decoder.process_raw(samples.tobytes(), full_utt=True)
+    decoder.end_utt()
+    cepstra = np.fromfile(tmp_path / "000000000.mfc", ">f4")[1:].reshape(-1, 13)
+    static = np.roll(cepstra, -1, axis=1).T * np.append(np.ones(12), math.sqrt(2))[:, None]
+    model = open_sphinx(directory)
+    features = add_dynamics(np.asfortranarray(static, np.float32), FeatureConfig.from_hcopy(model.settings))
+    unit = 1024 * math.log(1.0001)  # of a score of 16 bits
+    scores = -MixtureScorer(model.mixtures).score(features)[model.classes].T / unit
+    content = (tmp_path / "000000000.sen").read_bytes()
+    rows = np.frombuffer(content, "<i2", offset=content.index(b"endhdr\n") + 11).reshape(len(scores), -1)
+    differences = scores - rows[:, 1:]
+    differences -= np.median(differences, axis=1, keepdims=True)
+    assert len(scores) >= 1000
+    # Four densities of each of three streams are rounded; ties of the fourth density are decided by chance.
+    assert np.mean(np.abs(differences) > 4) < 5e-4
 
 
 def test_phones_tell_their_position(tmp_path):

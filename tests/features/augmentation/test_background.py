@@ -5,7 +5,7 @@ import pytest
 
 from features import FeatureConfig, extract
 from features.augmentation.background import background
-from features.speech_mean import sum_of_speech
+from features.tracking.speech_mean import sum_of_speech
 
 
 @pytest.mark.parametrize("seed", range(5))

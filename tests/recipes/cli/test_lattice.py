@@ -1,5 +1,6 @@
 """`argonaut lattice`: what it writes, what it prints, how it fails."""
 
+import gzip
 import re
 
 import pytest
@@ -375,3 +376,49 @@ def test_two_lattices_of_one_utterance_are_refused(tmp_path, capsys):
         (tmp_path / f"u.{suffix}").write_text("VERSION=1.0\nN=2 L=1\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=a a=0 l=0\n")
     assert main(["lattice", "words", "--lattices", str(tmp_path), "-o", str(tmp_path / "w.mlf")]) == 2
     assert "u.lat and u.slf are of one utterance; expected one of them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [[], ["--binary"], ["--plain"], ["--binary", "--plain"]])
+def test_lattices_of_kaldi_are_read(place, capsys, form):
+    table = place / "words.txt"
+    (place / "kaldi").mkdir()
+    archive = place / "kaldi" / "lat.1.gz"
+    for name in place.glob("test*.lat"):  # times are no part of these lattices
+        name.write_text(re.sub(r" [td]=\S+", "", name.read_text()))
+    assert run(place, capsys, "words", "--mlf", place / "slf.mlf")[0] == 0
+    assert run(place, capsys, "kaldi", "-o", place / "lats", "--words", table, *form)[0] == 0
+    archive.write_bytes(gzip.compress((place / "lats").read_bytes()))
+    options = ["--kaldi-words", table, "--acoustic-scale", 0.25]
+    for lattices_of_kaldi in (archive, archive.parent):
+        code = main(
+            list(map(str, ["lattice", "words", "--lattices", lattices_of_kaldi, *options, "--mlf", place / "k.mlf"]))
+        )
+        assert code == 0
+        expected, found = read_mlf(place / "slf.mlf"), read_mlf(place / "k.mlf")
+        assert [[label.name for label in found[name]] for name in NAMES] == [
+            [label.name for label in expected[name]] for name in NAMES
+        ]
+        assert [label.score for name in NAMES for label in found[name]] == pytest.approx(
+            [label.score for name in NAMES for label in expected[name]], abs=1e-4
+        )
+
+
+def test_faults_of_lattices_of_kaldi(place, capsys):
+    table = place / "words.txt"
+    assert run(place, capsys, "kaldi", "-o", place / "lat.1", "--words", table)[0] == 0
+    (place / "lat.2").write_bytes((place / "lat.1").read_bytes())
+    arguments = ["--kaldi-words", str(table), "--mlf", str(place / "w.mlf")]
+
+    def fails(command, lattices_of_kaldi, *more):
+        assert main(["lattice", command, "--lattices", str(lattices_of_kaldi), *more]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    assert "lat.2: another lattice of u1" in fails("words", place, *arguments)
+    (place / "empty").mkdir()
+    assert "no files lat.*" in fails("words", place / "empty", *arguments)
+    joined = ["--with", str(place / "test.index"), "--prefix", str(place / "x"), "--kaldi-words", str(table)]
+    assert "is given with lattices of Kaldi; expected SLF" in fails("combine", place / "lat.1", *joined)
+    table.write_text("<eps> 0\na 1\n")
+    assert "no word has the number" in fails("words", place / "lat.1", *arguments)
+    assert not (place / "w.mlf").exists()
