@@ -13,6 +13,7 @@ from recipes.packing import PartOptions
 
 if TYPE_CHECKING:
     from features.ivectors.model import IvectorModel
+    from readers.config.feature_record import FeatureRecord
     from readers.kaldi.fst import Fst
 
 CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (

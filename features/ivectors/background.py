@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from features.ivectors.kernels import add_first_order, posteriors, select_best
 from features.ivectors.frames import SlidingMean, SplicedProjection
+from features.ivectors.kernels import add_first_order, posteriors, select_best
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from features.ivectors.options import MOST_GAUSSIANS, IvectorOptions
 from readers.errors import ModelError

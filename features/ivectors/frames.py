@@ -1,8 +1,8 @@
 """What is done to frames before Gaussians see them, in whole utterances and in streams alike, as in Kaldi.
 
-Cepstral mean subtraction: from each frame, the mean of the last `window` frames up to it is subtracted.  Near the beginning of an utterance, the
-mean of the training data counts as `prior` frames, as far as the window is not full.  Models of Kaldi also stack frames
-and project them (LDA).
+Cepstral mean subtraction: from each frame, the mean of the last `window` frames up to it is subtracted.  Near the
+beginning of an utterance, the mean of the training data counts as `prior` frames, as far as the window is not full.
+Models of Kaldi also stack frames and project them (LDA).
 """
 
 from dataclasses import dataclass

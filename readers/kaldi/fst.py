@@ -188,7 +188,7 @@ class _Reader:
         if len(final) > 2**31 - 1 or not 0 <= header.start < len(final):
             self.refuse(f"start state {header.start} of {len(final)}", "one of less than 2^31 states", 0)
         targets = arcs["target"]
-        if len(arcs) and not (0 <= targets.min() and targets.max() < len(final)):
+        if len(arcs) and not (targets.min() >= 0 and targets.max() < len(final)):
             self.refuse(f"an arc to state {targets.max()} or {targets.min()}", f"0 to {len(final) - 1}", 0)
         if len(arcs) and min(arcs["input"].min(), arcs["output"].min()) < 0:
             self.refuse("a negative label", "labels of at least 0", 0)
@@ -205,7 +205,8 @@ class _Reader:
         # A writer that could not seek leaves the number of states open.
         final, first, num_found = _vector_states(self.data, self.position, most if num_states < 0 else num_states)
         if num_found < 0 or (num_states >= 0 and num_found < num_states):
-            self.refuse(f"damage in state {abs(num_found)}", "its number of arcs, and the arcs")
+            state = num_found if num_found >= 0 else -num_found - 1
+            self.refuse(f"damage in state {state}", "its number of arcs, and the arcs")
         begins = self.position + _VECTOR_STATE_BYTES * np.arange(1, num_found + 1) + _ARC.itemsize * first[:num_found]
         counts = np.diff(first[: num_found + 1])
         offsets = np.repeat(begins - _ARC.itemsize * first[:num_found], counts) + _ARC.itemsize * np.arange(
@@ -250,15 +251,11 @@ class _Reader:
         backoff_costs = self.array("<f4", num_states + 1, "costs of backing off")[:num_states]
         final_costs = self.array("<f4", num_final, "final costs")
         costs = self.array("<f4", num_words + 1, "costs")[:num_words]
-        is_whole = tree.sum() == num_states and words.sum() == num_words and is_final.sum() == num_final
+        if tree.sum() != num_states or words.sum() != num_words or is_final.sum() != num_final:
+            self.refuse("other numbers of bits", "as many as histories, words and final states", begin)
         parents = np.flatnonzero(tree) - np.arange(num_states) - 1  # the zeros before a one, less that of the root
-        if (
-            not is_whole
-            or parents[0] != -1
-            or np.any(parents[1:] < 0)
-            or np.any(parents[1:] >= np.arange(1, num_states))
-        ):
-            self.refuse("histories that are no tree", "as many bits as histories, words and final states", begin)
+        if parents[0] != -1 or np.any(parents[1:] < 0) or np.any(parents[1:] >= np.arange(1, num_states)):
+            self.refuse("histories that are no tree", "shorter histories before longer ones", begin)
         sources = np.flatnonzero(words) - np.arange(num_words) - 1
         if len(sources) and (sources[0] < 0 or labels.min() <= 0):
             self.refuse("n-grams without a history or a word", "words of at least 1", begin)

@@ -14,6 +14,8 @@ Without a recipe, name the parts:
 An acoustic model of CMU Sphinx, the directory with mdef and means, needs a dictionary of its phones and a language
 model:
   argonaut pack en-us --dict words.dict --lm words.arpa -o my.argo
+A model of vosk, or a chain model of Kaldi with its graph, has everything:
+  argonaut pack vosk-model -o my.argo
 The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
 `argon --save-defaults` stored in the graph, or those of --tuned.
 
@@ -26,7 +28,7 @@ from recipes.packing import PackOptions, make_bundle
 
 
 def run(options: PackOptions, console: Console) -> int:
-    bundle = make_bundle(options)
+    bundle = make_bundle(options, console.note)
     measured = "".join(f", {errors}" for errors in bundle.description.errors)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB{measured}")
     return 0

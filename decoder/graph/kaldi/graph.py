@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph, GraphArcs, arrays_of, check_graph, freeze
-from readers.common.arrays import BoolArray, Float32Array, Int64Array
+from readers.common.arrays import BoolArray, Int64Array
 from readers.errors import GraphError
 from readers.kaldi.fst import Fst
 from readers.kaldi.transition_model import TransitionModel
