@@ -148,7 +148,10 @@ class PackOptions(Options):
     """
 
     experiment: Path | None = option(
-        None, "output directory of a recipe, or directory of a model of CMU Sphinx, vosk or Kaldi", flag="experiment", metavar="EXPERIMENT"
+        None,
+        "output directory of a recipe, or directory of a model of CMU Sphinx, vosk or Kaldi",
+        flag="experiment",
+        metavar="EXPERIMENT",
     )
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
     recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")

@@ -28,7 +28,9 @@ def vector_file(finals, arcs, start=0):
 
 
 def lookahead_file(inner):
-    return header("olabel_lookahead", -1, 0, 0) + struct.pack("<i", ADD_ON_MAGIC) + inner + b"\1tables of labels in reach"
+    return (
+        header("olabel_lookahead", -1, 0, 0) + struct.pack("<i", ADD_ON_MAGIC) + inner + b"\1tables of labels in reach"
+    )
 
 
 def bits(values):

@@ -87,7 +87,10 @@ NGRAM = ngram_file(HISTORIES, SYMBOLS, (0,))
         (header("ngram", 0, 1, 0, 4, 2) + symbol_table({})[:-8] + struct.pack("<q", 2**40), "1099511627776 symbols"),
         (header("ngram", 0, 1, 0, 4) + struct.pack("<QQQ", 2**50, 0, 0), "1125899906842624 histories, 0 n-grams"),
         (NGRAM[:-4], "costs end at byte"),
-        (NGRAM.replace(struct.pack("<QQQ", 5, 6, 2), struct.pack("<QQQ", 4, 6, 2)), "other numbers of bits; expected as many as histories"),
+        (
+            NGRAM.replace(struct.pack("<QQQ", 5, 6, 2), struct.pack("<QQQ", 4, 6, 2)),
+            "other numbers of bits; expected as many as histories",
+        ),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
