@@ -59,6 +59,7 @@ def online_ivectors(root, frames, period=10):
         places = np.clip(np.arange(t - LEFT, t + RIGHT + 1), 0, len(rows) - 1)
         return LDA[:, :-1] @ np.concatenate([rows[place] for place in places]) + LDA[:, -1]
 
+    offset = np.array([model.offset, 0])
     linear = np.zeros(2)
     quadratic = np.zeros((2, 2))
     vectors = []
@@ -76,8 +77,8 @@ def online_ivectors(root, frames, period=10):
             linear += share * matrix.T @ inverse @ projected(frames, t)
             quadratic += share * matrix.T @ inverse @ matrix
         if t % period == 0:
-            vector = np.linalg.solve(quadratic + np.eye(2), linear + [model.offset, 0])
-            vectors.append(vector - [model.offset, 0])
+            vector = np.linalg.solve(quadratic + np.eye(2), linear + offset)
+            vectors.append(vector - offset)
     return np.array(vectors)
 
 
