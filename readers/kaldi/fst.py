@@ -117,7 +117,7 @@ class _Reader:
         size = struct.calcsize(form)
         if self.position + size > len(self.data):
             self.refuse("the end of the file", f"{size} bytes more")
-        values = struct.unpack_from(form, self.data, self.position)
+        values = struct.unpack_from(form, self.data.data, self.position)
         self.position += size
         return values
 
@@ -194,8 +194,8 @@ class _Reader:
             self.refuse("a negative label", "labels of at least 0", 0)
         if not np.isfinite(arcs["cost"]).all() or np.isnan(final).any() or np.isneginf(final).any():
             self.refuse("a cost that is infinite or NaN", "finite costs, and inf for states that are not final", 0)
-        columns = (np.ascontiguousarray(arcs[name]) for name in ("input", "output", "target", "cost"))
-        return Fst(kind, header.start, final, first, *columns, symbols)
+        columns = {name: np.ascontiguousarray(arcs[name]) for name in ("input", "output", "target", "cost")}
+        return Fst(kind=kind, start=header.start, final_cost=final, first_arc=first, symbols=symbols, **columns)
 
     def vector(self, header: _Header) -> tuple[Float32Array, Int64Array, Array]:
         num_states = header.num_states
