@@ -71,7 +71,7 @@ def kaldi_graph(
         np.concatenate([fst.cost[silent], fst.cost[plain], fst.cost[worded], np.zeros(len(between), np.float32)]),
     )
     final_cost = np.append(fst.final_cost, np.full(len(between), np.inf, np.float32))
-    arrays = arrays_of(arcs, final_cost, states, None, where)
+    arrays = arrays_of(arcs, final_cost, list(states), None, where)
     exits = arrays.position_exit
     has_loop = loop_state[exits] >= 0
     arrays = freeze(
