@@ -1,5 +1,6 @@
 """The job that makes a bundle, of the output of a recipe or of files that are named one by one."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -171,7 +172,10 @@ class PackOptions(Options):
     """
 
     experiment: Path | None = option(
-        None, "output directory of a recipe, or of a model of CMU Sphinx", flag="experiment", metavar="EXPERIMENT"
+        None,
+        "output directory of a recipe, or directory of a model of CMU Sphinx, vosk or Kaldi",
+        flag="experiment",
+        metavar="EXPERIMENT",
     )
     output: Path = option(help="NAME.argo, or a new directory", flag="-o --output", metavar="BUNDLE")
     recipe: LayoutName | None = option(None, "recipe of the experiment (default: from its files)")
@@ -194,12 +198,14 @@ class PackOptions(Options):
         self.parts.require("graph", not tokens or self.parts.graph is None, f"is given beside {beside}")
 
 
-def make_bundle(options: PackOptions) -> "Bundle":
+def make_bundle(options: PackOptions, log: Callable[[str], None] | None = None) -> "Bundle":
     """Make a bundle of an experiment or of single parts; it appears completely or not at all.
 
     Parameters
     ----------
     options : PackOptions
+    log : callable, optional
+        log(line) is told what of a model of others is left out.
 
     Returns
     -------
@@ -216,14 +222,28 @@ def make_bundle(options: PackOptions) -> "Bundle":
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
-    if options.experiment is not None and (options.experiment / "mdef").is_file():
+    from recipes.kaldi_models import is_kaldi_directory, kaldi_parts
+
+    root = options.experiment
+    if root is not None and ((root / "mdef").is_file() or is_kaldi_directory(root)):
+        about = replace(options.about, name=options.about.name or root.resolve().name)
         with temporary_directory(options.output) as directory:
-            about = replace(options.about, name=options.about.name or options.experiment.name)
-            converted = sphinx_parts(options, directory)
-            return make_bundle(replace(options, experiment=None, parts=converted, about=about))
+            if (root / "mdef").is_file():
+                parts = sphinx_parts(options, directory)
+                return _pack_parts(replace(options, experiment=None, parts=parts, about=about))
+            model = kaldi_parts(root, options.parts, directory, log or (lambda line: None))
+            options = replace(options, experiment=None, parts=model.parts, about=about)
+            return _pack_parts(options, model.search, model.silence)
     if options.parts.tokens is not None:
         with temporary_directory(options.output) as directory:
-            return make_bundle(replace(options, parts=ctc_parts(options.parts, directory)))
+            return _pack_parts(replace(options, parts=ctc_parts(options.parts, directory)))
+    return _pack_parts(options)
+
+
+def _pack_parts(
+    options: PackOptions, search: Mapping[str, float] | None = None, silence: tuple[str, ...] | None = None
+) -> "Bundle":
+    """Make a bundle of files of ours; search: options of a converted model; silence: its silence models."""
     from decoder.recognizer import AlignerParts, BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
@@ -261,7 +281,8 @@ def make_bundle(options: PackOptions) -> "Bundle":
         second_pass_options=SecondPassOptions(weight=options.parts.second_pass_weight),
         window=options.parts.window,
         output=options.parts.output_node or BundleParts.output,
-        options=read_choice(files["tuned"]) if "tuned" in files else {},
+        options={**(search or {}), **(read_choice(files["tuned"]) if "tuned" in files else {})},
+        silence=silence,
         name=about.name,
         language=about.language,
         licence=about.licence,

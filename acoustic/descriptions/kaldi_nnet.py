@@ -47,7 +47,11 @@ _Values = list[tuple[Node, int]]
 
 
 def read_kaldi_network(
-    path: str | Path, subsampling: int | None = None, precision: str | None = None, device: str = "cpu"
+    path: str | Path,
+    subsampling: int | None = None,
+    precision: str | None = None,
+    device: str = "cpu",
+    first_is_last: bool = False,
 ) -> Network:
     """Read the network of a `final.mdl` of nnet3.
 
@@ -60,6 +64,8 @@ def read_kaldi_network(
         `frame_subsampling`.
     precision, device : str, optional
         See Network.
+    first_is_last : bool
+        Whether the first value of Kaldi's frames, c0, is the last one of the frames that the network is to take.
 
     Returns
     -------
@@ -75,23 +81,26 @@ def read_kaldi_network(
     OSError
     """
     subsampling = frame_subsampling(path) if subsampling is None else subsampling
-    return network_of_nnet(read_nnet_model(path), subsampling, precision or "float", device)
+    return network_of_nnet(read_nnet_model(path), subsampling, precision or "float", device, first_is_last)
 
 
-def network_of_nnet(model: NnetModel, subsampling: int, precision: str = "float", device: str = "cpu") -> Network:
+def network_of_nnet(
+    model: NnetModel, subsampling: int, precision: str = "float", device: str = "cpu", first_is_last: bool = False
+) -> Network:
     """Return the network of a model that was read, see `read_kaldi_network`."""
     if not 1 <= subsampling <= MAX_SUBSAMPLING:
         raise ModelError(f"{model.nnet.source}: subsampling={subsampling}; expected 1 to {MAX_SUBSAMPLING}")
-    return _Conversion(model, subsampling, Network(precision, device)).network
+    return _Conversion(model, subsampling, Network(precision, device), first_is_last).network
 
 
 class _Conversion:
     """Builds the network of a model, from its output down."""
 
-    def __init__(self, model: NnetModel, subsampling: int, network: Network) -> None:
+    def __init__(self, model: NnetModel, subsampling: int, network: Network, first_is_last: bool) -> None:
         self.nnet = model.nnet
         self.step = subsampling
         self.beside = subsampling // 2  # frames on each side that an input column stacks
+        self.first_is_last = first_is_last
         self.network = network
         self.network.source = self.nnet.source
         self._phases: dict[tuple[str, int], Node] = {}
@@ -229,13 +238,20 @@ class _Conversion:
 
     def _frame(self, place: int, rows: int) -> Node:
         """Return the frame at a place of the frames that an input column stacks."""
-        if self.step == 1:
+        if self.step == 1 and not self.first_is_last:
             return self.network[FEATURES]
         if (FEATURES, place) not in self._phases:
-            self._phases[FEATURES, place] = self.network.add(
-                "RowSlice", self._new_name(FEATURES), FEATURES, startRow=place * rows, numRows=rows
-            )
+            first = place * rows
+            if self.first_is_last:
+                slices = [self._slice(first + rows - 1, 1), self._slice(first, rows - 1)]
+                self._phases[FEATURES, place] = self.network.add("RowStack", self._new_name(FEATURES), *slices)
+            else:
+                self._phases[FEATURES, place] = self._slice(first, rows)
         return self._phases[FEATURES, place]
+
+    def _slice(self, first: int, rows: int) -> Node:
+        """Return some rows of the features."""
+        return self.network.add("RowSlice", self._new_name(FEATURES), FEATURES, startRow=first, numRows=rows)
 
     def _stacked(self, values: _Values, owner: str) -> Node:
         """Return the node of values that are stacked; those of one node side by side are spliced together."""

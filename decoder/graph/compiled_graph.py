@@ -50,6 +50,9 @@ class GraphArrays(NamedTuple):
         Whether paths meet in the state.
     word_level : (S,) int32
         The largest number of consecutive word arcs that can end in the state.
+    entry_state : (P,) int32
+        HMM state of the first frame on a position; `position_state` is that of the frames after it.  They differ where
+        self-loops have scores of their own, as in Kaldi's chain models.
     """
 
     position_state: np.ndarray
@@ -66,6 +69,7 @@ class GraphArrays(NamedTuple):
     final_cost: np.ndarray
     junction: np.ndarray
     word_level: np.ndarray
+    entry_state: np.ndarray
 
 
 DTYPES = {
@@ -119,7 +123,7 @@ class DecodingGraph:
     @property
     def used_states(self) -> np.ndarray:
         """HMM states that occur on an arc, in rising order."""
-        return np.unique(self.arrays.position_state)
+        return np.union1d(self.arrays.position_state, self.arrays.entry_state)
 
 
 def precompile(
@@ -204,7 +208,7 @@ def arcs_of(arrays: GraphArrays) -> GraphArcs:
     return GraphArcs(
         np.concatenate([np.repeat(states, np.diff(first)) for first in (arrays.first_emitting, arrays.first_word)]),
         np.concatenate([arrays.position_exit[target], arrays.word_target]),
-        np.concatenate([~arrays.position_state[target], arrays.word_label]),
+        np.concatenate([~arrays.entry_state[target], arrays.word_label]),
         np.concatenate([arrays.emitting_cost, arrays.word_cost]),
     )
 
@@ -247,6 +251,7 @@ def arrays_of(
         final_cost=final_cost,
         junction=_junctions(position_exit, word_target, final_cost),
         word_level=_word_levels(first_word, word_target, where),
+        entry_state=position_state,
     )
     return freeze(arrays)
 
@@ -277,6 +282,7 @@ def check_graph(graph: DecodingGraph) -> None:
         raise GraphError(f"{where}: start state {graph.start}; expected 0 to {num_states - 1}")
     for name, bound in (
         ("position_state", num_hmm),
+        ("entry_state", num_hmm),
         ("position_exit", num_states),
         ("emitting_target", num_positions),
         ("word_label", num_words),

@@ -43,10 +43,10 @@ FORMAT = MappedFormat(
     "compiled decoding graph",
     "compile an acceptor with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
     "compile it again with argonaut graph, or with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
-    (DEFAULTS,),
+    (DEFAULTS, "entry_state"),
 )
 _SAME_LENGTH = (
-    ("position_state", "position_exit", "self_cost", "forward_cost"),
+    ("position_state", "position_exit", "self_cost", "forward_cost", "entry_state"),
     ("emitting_target", "emitting_cost"),
     ("word_label", "word_target", "word_cost"),
     ("final_cost", "junction", "word_level"),
@@ -175,6 +175,8 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
         For names with line breaks.
     """
     sections = {name: getattr(graph.arrays, name) for name in GraphArrays._fields}
+    if np.array_equal(graph.arrays.entry_state, graph.arrays.position_state):
+        del sections["entry_state"]  # only graphs of Kaldi's chain models have others
     sections |= {name: getattr(graph, name) for name in _MODEL_ARRAYS}
     sections |= {name: pack_names(getattr(graph, name), path) for name in _NAMES}
     FORMAT.write(path, graph.start, sections)
@@ -204,6 +206,7 @@ def load_graph(path: str | Path | FilePart, verify: bool | None = None) -> Decod
     """
     start, sections = FORMAT.read(path, verify=verify)
     sections.pop(DEFAULTS, None)
+    sections.setdefault("entry_state", sections["position_state"])
     names: dict[str, Sequence[str]] = {name: NameList(sections[name], name, path) for name in ("words", "outputs")}
     names |= {name: unpack_names(sections[name], name, path) for name in ("states", "models")}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}

@@ -37,7 +37,7 @@ def open_language_model(
     least_size: int = LEAST_SIZE,
     verify: bool | None = None,
 ) -> LanguageModel:
-    """Open an ARPA language model, from the mapped file beside it if that is up to date.
+    """Open an ARPA language model, from the mapped file beside it if that is up to date, or a mapped file itself.
 
     Parameters
     ----------
@@ -61,6 +61,9 @@ def open_language_model(
     FormatError
         For a malformed ARPA file.
     """
+    with Path(path).open("rb") as file:
+        if file.read(len(FORMAT.magic)) == FORMAT.magic:
+            return load_language_model(path, verify)
     source = _source_of(path)
     mapped = mapped_path(path)
     if source[0] >= least_size and mapped.exists():

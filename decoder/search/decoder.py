@@ -156,7 +156,7 @@ class Decoder:
         self.score_row = tables.score_row
         self._tables = tables
         self._phrases: Phrases = {}
-        self._num_rows = int(tables.score_row[tables.graph.arrays.position_state].max()) + 1
+        self._num_rows = int(tables.score_row[tables.graph.used_states].max()) + 1
         self._set_options(options)
 
     def with_options(self, **changes: Any) -> "Decoder":

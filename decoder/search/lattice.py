@@ -276,7 +276,9 @@ class _WordCutter:
         for position, first, end, _ in states:
             record = arrays.positions[position]
             arc = self._arcs_of(state)[position]
-            acoustic = float(self.frames[first:end, record["row"]].sum(dtype=np.float64))
+            scores = self.frames[first:end, record["row"]].copy()
+            scores[0] = self.frames[first, arrays.arcs[arc]["row"]]
+            acoustic = float(scores.sum(dtype=np.float64))
             cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(record["forward_cost"])
             if end - first > 1:  # avoids 0 * inf
                 cost += (end - first - 1) * float(record["self_cost"])

@@ -150,10 +150,11 @@ def step_costs(
         if label[i] >= 0:
             position = graph.positions[label[i]]
             arc = graph.states[state]["first_arc"]
-            for t in range(start[i], stop[i]):
-                acoustic[i] += frames[t - first_frame, position["row"]]
             while graph.arcs[arc]["target"] != label[i]:
                 arc += 1
+            acoustic[i] = frames[start[i] - first_frame, graph.arcs[arc]["row"]]
+            for t in range(start[i] + 1, stop[i]):
+                acoustic[i] += frames[t - first_frame, position["row"]]
             cost[i] = graph.arcs[arc]["cost"] - settings.acweight * acoustic[i]
             if stop[i] > start[i] + 1:  # avoids 0 * inf
                 cost[i] += (stop[i] - start[i] - 1) * np.float64(position["self_cost"])

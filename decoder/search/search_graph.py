@@ -15,7 +15,9 @@ from decoder.search.kernels.tables import ARC, POSITION, STATE, WORD, SearchGrap
 from decoder.search.lm_ahead import NO_AHEAD, look_ahead, place_words
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
+from readers.language.att import EPSILON
 
+NO_WORDS = (SENTENCE_START, SENTENCE_END, EPSILON)  # labels of word arcs that stand for no word
 ROUNDING = 1e-6  # more than sums in another order can differ
 
 
@@ -185,7 +187,7 @@ class SearchTables:
         return _table(
             ARC,
             target=arrays.emitting_target,
-            row=self.score_row[arrays.position_state[arrays.emitting_target]],
+            row=self.score_row[arrays.entry_state[arrays.emitting_target]],
             cost=arrays.emitting_cost + np.float32(sil_cost) * enters_silence(self.graph, np.frombuffer(silence, bool)),
             word_set=_changed_sets(self.graph, ahead),
         )
@@ -207,7 +209,7 @@ class SearchTables:
         graph = self.graph
         arrays = graph.arrays
         label = arrays.word_label
-        is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
+        is_word = np.array([word not in NO_WORDS for word in graph.words], dtype=bool)
         paid = graph.lookahead[label].astype(np.float64) * bool(np.any(self.word_lm != KEEP_HISTORY))
         paid -= word_penalty * is_word[label]
         # Slack absorbs an LM cost above the look-ahead; only one below it, where the look-ahead was too high, lowers
@@ -261,7 +263,7 @@ def lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
     if lm is None:
         return ids
     words = list(graph.words)
-    plain = [i for i, word in enumerate(words) if word not in (SENTENCE_START, SENTENCE_END)]
+    plain = [i for i, word in enumerate(words) if word not in NO_WORDS]
     ids[plain] = lm.word_ids([words[i] for i in plain], where=graph.where)
     if SENTENCE_END in words:
         ids[words.index(SENTENCE_END)] = END_SENTENCE

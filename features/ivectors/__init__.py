@@ -2,7 +2,7 @@
 
 Open model.py first: IvectorModel estimates i-vectors.  training.py makes models: mixtures.py is the background model,
 extractor.py the total-variability matrix, shards.py which utterances share an i-vector, and the work on a part of the
-data; background.py chooses Gaussians, mean_subtraction.py is the cepstral mean subtraction before it, streaming.py
+data; background.py chooses Gaussians, frames.py is the mean subtraction before it, streaming.py
 estimates online, adapted.py joins features and i-vectors, extraction.py writes files of them, kernels.py is compiled.
 job.py trains and extracts, with options.py; comparison/ tells speakers apart.
 """

@@ -10,11 +10,11 @@ from features.ivectors.comparison.options import IvectorCompareOptions as Ivecto
 from features.ivectors.extractor import Extractor as Extractor
 from features.ivectors.extractor import ExtractorSums as ExtractorSums
 from features.ivectors.extractor import Statistics as Statistics
+from features.ivectors.frames import MeanStream as MeanStream
+from features.ivectors.frames import SlidingMean as SlidingMean
 from features.ivectors.job import IvectorTrainResult as IvectorTrainResult
 from features.ivectors.job import extract_ivectors as extract_ivectors
 from features.ivectors.job import train_ivectors as train_ivectors
-from features.ivectors.mean_subtraction import MeanStream as MeanStream
-from features.ivectors.mean_subtraction import SlidingMean as SlidingMean
 from features.ivectors.mixtures import DiagonalMixture as DiagonalMixture
 from features.ivectors.mixtures import FullMixture as FullMixture
 from features.ivectors.model import IvectorModel as IvectorModel

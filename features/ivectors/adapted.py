@@ -69,7 +69,7 @@ class AdaptedStream:
     @property
     def delay(self) -> int:
         """Number of frames by which the output lags behind the samples, at most."""
-        return max(self._features.delay, self._others.delay)
+        return max(self._features.delay, self._others.delay + self._ivectors.delay)
 
     def push(self, samples: np.ndarray) -> np.ndarray:
         """Return the frames (dim + D, n) float32 that these samples (N,) complete."""
@@ -80,6 +80,7 @@ class AdaptedStream:
     def finish(self) -> np.ndarray:
         """Return the last frames."""
         self._add(self._features.finish(), self._others.finish())
+        self._vectors = np.concatenate([self._vectors, self._ivectors.finish()], axis=1)
         if not self._vectors.shape[1]:
             self._vectors = self._ivectors.current()[:, None]
         return self._take(self._frames.shape[1])

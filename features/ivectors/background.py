@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from features.ivectors.frames import SlidingMean, SplicedProjection
 from features.ivectors.kernels import add_first_order, posteriors, select_best
-from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from features.ivectors.options import MOST_GAUSSIANS, IvectorOptions
 from readers.errors import ModelError
@@ -27,16 +27,19 @@ class Background:
     diagonal : DiagonalMixture
     full : FullMixture or None
         Gives the posterior probabilities of the Gaussians that the diagonal mixture selects.
+    projection : SplicedProjection or None
+        Of frames, with and without their mean, to those that the mixtures and the extractor see.
     """
 
     mean: SlidingMean
     diagonal: DiagonalMixture
     full: FullMixture | None = None
+    projection: SplicedProjection | None = None
 
     def select(self, frames: np.ndarray, options: IvectorOptions) -> tuple[np.ndarray, np.ndarray, float]:
         """Return the Gaussians (T, n), their scaled posterior probabilities (T, n), and the log-likelihood.
 
-        frames (T, d) float64, without their mean.
+        frames (T, d) float64, without their mean, projected.
         """
         index, scores = select_best(self.diagonal.scores(frames), min(options.select, len(self.diagonal.weights)))
         if self.full is not None:
@@ -48,7 +51,11 @@ class Background:
         """Return occupancy (C,) and sums (C, d) of the frames (T, d) float64 of an utterance, as they are in files."""
         occupancy = np.zeros(len(self.diagonal.weights))
         total = np.zeros(self.diagonal.means.shape)
-        for part, centred in zip(pieces(frames), pieces(self.mean.subtract(frames))):
+        centred_frames = self.mean.subtract(frames)
+        if self.projection is not None:
+            frames = self.projection.apply(frames)
+            centred_frames = self.projection.apply(centred_frames)
+        for part, centred in zip(pieces(frames), pieces(centred_frames)):
             index, weights, _ = self.select(centred, options)
             add_first_order(part, index, weights, occupancy, total)
         return occupancy, total
@@ -60,16 +67,21 @@ def pieces(frames: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def mixture_arrays(background: Background) -> dict[str, np.ndarray]:
-    """Return the arrays of the mixtures by their names in files."""
+    """Return the arrays of the mixtures and the projection by their names in files."""
     arrays: dict[str, np.ndarray] = {}
     for name, mixture in (("diagonal", background.diagonal), ("full", background.full)):
         if mixture is not None:
             arrays |= {f"{name}.{field.name}": getattr(mixture, field.name) for field in fields(mixture)}
+    if background.projection is not None:
+        arrays |= {f"projection.{name}": getattr(background.projection, name) for name in ("matrix", "offset")}
     return arrays
 
 
-def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Background:
-    """Return the background model of a file's arrays.  Raises ModelError and KeyError for those that do not fit."""
+def background_of(arrays: dict[str, np.ndarray], window: int, prior: int, splice: Any = None) -> Background:
+    """Return the background model of a file's arrays; splice: frames before and after that a projection takes.
+
+    Raises ModelError and KeyError for those that do not fit.
+    """
     means = array(arrays, "diagonal.means", (None, None))
     shape = means.shape
     if not (1 <= shape[0] <= MOST_GAUSSIANS and 1 <= shape[1] <= MOST_VALUES):
@@ -85,7 +97,18 @@ def background_of(arrays: dict[str, np.ndarray], window: int, prior: int) -> Bac
             array(arrays, "full.means", shape),
             covariance_array(arrays, "full.covariances", shape),
         )
-    return Background(SlidingMean(array(arrays, "mean", shape[1:]), window, prior), diagonal, full)
+    projection = None
+    if splice is not None:
+        if not isinstance(splice, list) or len(splice) != 2:
+            raise ModelError(f"splice {str(splice)[:60]!r}")
+        left, right = (whole(value, "splice") for value in splice)
+        matrix = array(arrays, "projection.matrix", (shape[1], None))
+        if matrix.shape[1] % (left + 1 + right):
+            raise ModelError(f"{matrix.shape[1]} values in {left + 1 + right} frames")
+        projection = SplicedProjection(matrix, array(arrays, "projection.offset", shape[1:]), left, right)
+    num_values = shape[1] if projection is None else projection.num_values
+    mean = SlidingMean(array(arrays, "mean", (num_values,)), window, prior)
+    return Background(mean, diagonal, full, projection)
 
 
 def array(arrays: dict[str, np.ndarray], name: str, shape: tuple[int | None, ...]) -> np.ndarray:

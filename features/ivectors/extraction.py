@@ -85,7 +85,7 @@ def _online(unit: Unit, model: IvectorModel, out: str, since: int) -> list[Extra
                 continue
             file = _read(utterance, model, side_files)
             stream = model.stream(state)
-            vectors = stream.push(file.frames)
+            vectors = np.concatenate([stream.push(file.frames), stream.finish()], axis=1)
             state = stream.state()
             if not _is_current(target, paths, since):
                 _write(target, vectors, file.period * model.options.period, model)

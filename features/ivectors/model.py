@@ -143,7 +143,8 @@ class IvectorModel:
 
     def online(self, frames: np.ndarray, state: "SpeakerState | None" = None) -> np.ndarray:
         """Return the i-vectors (D, ceil(T / period)) float32 that a stream gives for frames (d, T)."""
-        return self.stream(state).push(frames)
+        stream = self.stream(state)
+        return np.concatenate([stream.push(frames), stream.finish()], axis=1)
 
     def stream(self, state: "SpeakerState | None" = None) -> "IvectorStream":
         """Begin an utterance of a new speaker, or of the one whose state is given."""
@@ -168,6 +169,9 @@ class IvectorModel:
             "format": FORMAT, "version": VERSION, "options": asdict(self.options), "offset": self.extractor.offset,
             "window": mean.window, "prior_frames": mean.prior, "features": self.record.as_json(),
         }  # fmt: skip
+        projection = self.background.projection
+        if projection is not None:
+            metadata["splice"] = [projection.left, projection.right]
         arrays = {"mean": mean.mean, **mixture_arrays(self.background)}
         arrays |= {"projections": self.extractor.projections, "covariances": self.extractor.covariances}
         return arrays, metadata | {CHECKSUM: _checksum(arrays, metadata)}
@@ -209,7 +213,7 @@ class IvectorModel:
             record = FeatureRecord.parse(metadata["features"], "features")
             window = whole(metadata["window"], "window", 1)
             prior = whole(metadata["prior_frames"], "prior_frames")
-            background = background_of(arrays, window, prior)
+            background = background_of(arrays, window, prior, metadata.get("splice"))
             extractor = Extractor(
                 array(arrays, "projections", (*background.diagonal.means.shape, None)),
                 covariance_array(arrays, "covariances", background.diagonal.means.shape),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from features.ivectors.mean_subtraction import PRIOR, WINDOW
+from features.ivectors.frames import PRIOR, WINDOW
 from readers.config.options import Options, group, option
 
 MOST_GAUSSIANS, MOST_DIM = 1 << 16, 2000

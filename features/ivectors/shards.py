@@ -12,8 +12,8 @@ import numpy as np
 
 from features.ivectors.background import Background, pieces
 from features.ivectors.extractor import Extractor, ExtractorSums, Statistics
+from features.ivectors.frames import SlidingMean
 from features.ivectors.kernels import add_first_order, add_second_order, select_best
-from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from features.ivectors.options import IvectorOptions, UnitOptions
 from readers.common.faults import loss_reason

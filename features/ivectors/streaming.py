@@ -46,6 +46,9 @@ class IvectorStream:
     def __init__(self, model: "IvectorModel", state: SpeakerState | None = None):
         self.model = model
         self._mean = model.background.mean.stream()
+        projection = model.background.projection
+        # Of frames, and of frames without their mean.
+        self._projections = None if projection is None else (projection.stream(), projection.stream())
         self._num_frames = 0
         size = model.dim
         if state is None:
@@ -59,17 +62,35 @@ class IvectorStream:
     def push(self, frames: np.ndarray) -> np.ndarray:
         """Add frames (d, T); return the i-vectors (D, n) float32 of the blocks of `period` frames that begin in them.
 
-        The i-vector of a block is estimated from all frames up to its first one.
+        The i-vector of a block is estimated from all frames up to its first one.  A projection of several frames delays
+        the frames by those after them; `finish` returns the i-vectors of blocks that begin in the last ones.
         """
         rows = self.model.check_frames(frames)
-        blocks = [np.zeros((0, self.model.dim)), *(self._push(part) for part in pieces(rows))]
+        blocks = [np.zeros((0, self.model.dim))]
+        for part in pieces(rows):
+            centred = self._mean.push(part)
+            if self._projections is not None:
+                part, centred = (stream.push(rows) for stream, rows in zip(self._projections, (part, centred)))
+            blocks.append(self._push(part, centred))
         return np.asfortranarray(np.concatenate(blocks).T, np.float32)
 
-    def _push(self, rows: np.ndarray) -> np.ndarray:
-        """Add frames (T, d) float64; return the i-vectors (n, D)."""
+    @property
+    def delay(self) -> int:
+        """Frames by which i-vectors lag behind the first frame of their block."""
+        projection = self.model.background.projection
+        return 0 if projection is None else projection.right
+
+    def finish(self) -> np.ndarray:
+        """Return the last i-vectors (D, n) float32 of the utterance."""
+        if self._projections is None:
+            return np.zeros((self.model.dim, 0), np.float32)
+        return np.asfortranarray(self._push(*(stream.finish() for stream in self._projections)).T, np.float32)
+
+    def _push(self, rows: np.ndarray, centred: np.ndarray) -> np.ndarray:
+        """Add frames (T, d) float64 with and without their mean; return the i-vectors (n, D)."""
         model = self.model
         options = self.model.options
-        index, weights, _ = model.background.select(self._mean.push(rows), options)
+        index, weights, _ = model.background.select(centred, options)
         begins = range(-self._num_frames % options.period, len(rows), options.period)
         linear = np.zeros((len(begins), model.dim))
         quadratic = np.zeros((len(begins), len(self._quadratic)))

@@ -29,7 +29,7 @@ from features.ivectors.background import (
     number,
 )
 from features.ivectors.extractor import Extractor, ExtractorSums, initial_extractor
-from features.ivectors.mean_subtraction import SlidingMean
+from features.ivectors.frames import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, symmetric
 from features.ivectors.model import IvectorModel
 from features.ivectors.options import DIAGONAL, EXTRACTOR, FRAMES, FULL, ExtractorOptions

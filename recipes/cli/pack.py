@@ -17,6 +17,8 @@ model:
 A model with CTC of another toolkit, in ONNX, needs the names of its outputs and a language model; --dict, a lexicon of
 tokens, is used where there is one:
   argonaut pack --model ctc.onnx --tokens tokens.txt --lm words.arpa --features fbank.hcopy --rate 16000 -o my.argo
+A model of vosk, or a chain model of Kaldi with its graph, has everything:
+  argonaut pack vosk-model -o my.argo
 The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
 `argon --save-defaults` stored in the graph, or those of --tuned.
 
@@ -29,7 +31,7 @@ from recipes.packing import PackOptions, make_bundle
 
 
 def run(options: PackOptions, console: Console) -> int:
-    bundle = make_bundle(options)
+    bundle = make_bundle(options, console.note)
     measured = "".join(f", {errors}" for errors in bundle.description.errors)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB{measured}")
     return 0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from features.ivectors.background import Background
+from features.ivectors.frames import SlidingMean
 from features.ivectors.kernels import posteriors, select_best
-from features.ivectors.mean_subtraction import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture, floored
 from features.ivectors.options import IvectorOptions
 from readers.errors import ConfigError

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from features.ivectors import IvectorModel, IvectorOptions, background
 from features.ivectors.background import Background
 from features.ivectors.extractor import Extractor
-from features.ivectors.mean_subtraction import SlidingMean
+from features.ivectors.frames import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
 from readers.common.file_part import FilePart
 from readers.config.feature_record import FeatureRecord

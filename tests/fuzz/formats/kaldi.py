@@ -10,8 +10,10 @@ from readers.errors import ArgonautError
 from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
+from readers.kaldi.fst import read_fst
 from readers.kaldi.lattice import read_word_table
 from tests.fuzz.format import Format, text, written
+from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
 from tests.readers.kaldi.models import Writer, put_model
 
 
@@ -121,7 +123,20 @@ def use_model(path) -> None:
     read_kaldi_network(path, 3)
 
 
+def transducer(path, rng: random.Random) -> None:
+    """A transducer of the type vector, olabel_lookahead or ngram."""
+    kind = rng.randrange(3)
+    if kind == 2:
+        histories = {(): (0.0, 1.0, {1: 0.5, 2: 0.25}), (1,): (0.5, None, {2: 0.125}), (2,): (0.25, 1.5, {})}
+        path.write_bytes(ngram_file(histories, {0: "<eps>", 1: "a", 2: "b"}, (1,)))
+        return
+    arcs = [(rng.randrange(3), rng.randrange(5), rng.randrange(5), rng.random(), rng.randrange(3)) for _ in range(5)]
+    content = vector_file([float("inf"), 0.5, 0.0], arcs)
+    path.write_bytes(lookahead_file(content) if kind else content)
+
+
 FORMATS = (
+    Format("openfst transducer", written(transducer), read_fst, (header_sizes,), True),
     Format("kaldi model", written(model), use_model, (header_sizes,), True),
     Format("kaldi audio archive", written(audio_archive), use_audio_archive, (), True),
     Format("kaldi archive", written(archive), read_archive, (header_sizes,), True),

@@ -1,0 +1,1 @@
+"""Kaldi's decoding graphs and grammars as ours."""

@@ -1,0 +1,120 @@
+"""Kaldi's configurations of features, such as `mfcc.conf` and `fbank.conf`, as configurations of HCopy."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from readers.common.text import to_number
+from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
+from readers.kaldi.option_files import read_options
+
+FeatureKind = Literal["mfcc", "fbank"]
+# Kaldi's defaults of options that are converted.
+_DEFAULTS = {
+    **{"sample-frequency": "16000", "frame-length": "25", "frame-shift": "10", "preemphasis-coefficient": "0.97"},
+    **{"num-mel-bins": "23", "low-freq": "20", "high-freq": "0", "num-ceps": "13", "cepstral-lifter": "22"},
+    **{"remove-dc-offset": "true", "use-power": "true", "use-energy": ""},
+}
+# The only values that are taken of others.
+_ONLY = {
+    **{"window-type": ("povey",), "round-to-power-of-two": ("true",), "snip-edges": ("true",)},
+    **{"use-energy": ("false",), "htk-compat": ("false",), "use-log-fbank": ("true",), "vtln-warp": ("1", "1.0")},
+    **{"vtln-map": ("",), "utt2spk": ("",), "subtract-mean": ("false",)},
+}
+# Noise on the samples is left out, as in all comparisons with Kaldi, and resampling is the matter of the front end.
+_WITHOUT_EFFECT = (
+    *("allow-downsample", "allow-upsample", "blackman-coeff", "channel", "debug-mel", "dither", "energy-floor"),
+    *("max-feature-vectors", "min-duration", "output-format", "raw-energy", "vtln-high", "vtln-low", "verbose"),
+)
+
+
+@dataclass(frozen=True)
+class KaldiFeatures:
+    """How features of Kaldi are computed.
+
+    Attributes
+    ----------
+    settings : dict of str to str
+        A configuration of HCopy.  Its c0 is the last value, that of Kaldi the first.
+    sample_rate : int
+        In Hz.
+    has_c0 : bool
+    """
+
+    settings: dict[str, str]
+    sample_rate: int
+    has_c0: bool
+
+
+def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
+    """Read a configuration of features.
+
+    Parameters
+    ----------
+    path : path
+    kind : {"mfcc", "fbank"}
+
+    Returns
+    -------
+    KaldiFeatures
+
+    Raises
+    ------
+    FormatError
+        With file and line, for lines that are no options.
+    ConfigError
+        For options that are not supported, and values out of range.
+    OSError
+    """
+    options = read_options(path)
+    values = _DEFAULTS | {"use-energy": "true" if kind == "mfcc" else "false"} | options
+    known = (*_DEFAULTS, *_ONLY, *_WITHOUT_EFFECT)
+    for name, value in values.items():
+        if name in _ONLY and value not in _ONLY[name]:
+            raise ConfigError(f"{path}: {name} is {value[:40]!r}; expected {' or '.join(_ONLY[name])}")
+        if name not in known:
+            raise ConfigError(f"{path}: {name} is not supported; expected one of {', '.join(sorted(known))}")
+    numbers = {name: _number(path, name, value) for name, value in values.items() if name in _NUMBERS}
+    rate = numbers["sample-frequency"]
+    if not 1000 <= rate <= 1_000_000:
+        raise ConfigError(f"{path}: sample-frequency is {rate:g}; expected 1000 to 1000000 Hz")
+    # Limits up to 0 are counted from the Nyquist frequency.
+    high = numbers["high-freq"] if numbers["high-freq"] > 0 else rate / 2 + numbers["high-freq"]
+    ticks = TICKS_PER_SECOND / 1000
+    settings = {
+        "TARGETKIND": "MFCC_0" if kind == "mfcc" else "FBANK",
+        "KALDI": "T",
+        "USEHAMMING": "F",
+        "ZMEANSOURCE": _flag(path, "remove-dc-offset", values),
+        "USEPOWER": _flag(path, "use-power", values),
+        "TARGETRATE": f"{numbers['frame-shift'] * ticks:.10g}",
+        "WINDOWSIZE": f"{numbers['frame-length'] * ticks:.10g}",
+        "PREEMCOEF": f"{numbers['preemphasis-coefficient']:.10g}",
+        "NUMCHANS": f"{numbers['num-mel-bins']:.10g}",
+        "LOFREQ": f"{numbers['low-freq']:.10g}",
+        "HIFREQ": f"{high:.10g}",
+    }
+    if kind == "mfcc":
+        settings |= {"NUMCEPS": f"{numbers['num-ceps'] - 1:.10g}", "CEPLIFTER": f"{numbers['cepstral-lifter']:.10g}"}
+    return KaldiFeatures(settings, round(rate), kind == "mfcc")
+
+
+_NUMBERS = tuple(name for name, value in _DEFAULTS.items() if value and value != "true")
+
+
+def _number(path: str | Path, name: str, text: str) -> float:
+    try:
+        number = to_number(text)
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= 1e6:
+        raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number")
+    return number
+
+
+def _flag(path: str | Path, name: str, values: dict[str, str]) -> str:
+    if values[name] not in ("true", "false"):
+        raise ConfigError(f"{path}: {name} is {values[name][:40]!r}; expected true or false")
+    return "T" if values[name] == "true" else "F"

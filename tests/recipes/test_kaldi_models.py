@@ -1,0 +1,137 @@
+"""Models of vosk and Kaldi as bundles: scores and i-vectors equal to plain computations of the same files."""
+
+import numpy as np
+import pytest
+
+from decoder.recognizer import Recognizer
+from features import FeatureConfig, extract
+from readers.errors import ArgonautError
+from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
+from readers.kaldi.nnet3.nnet import read_nnet_model
+from recipes.kaldi_models import search_options
+from recipes.packing import PackOptions, make_bundle
+from tests.acoustic.descriptions.kaldi_twin import evaluate
+from tests.decoder.graph.kaldi.test_kaldi_graph import FINALS, GRAPH
+from tests.readers.kaldi.fst_files import ngram_file, vector_file
+from tests.readers.kaldi.models import Writer, put_model
+from tests.readers.kaldi.test_fst import HISTORIES
+from tests.readers.kaldi.test_ivectors import extractor, mixture
+
+RNG = np.random.default_rng(5)
+LEFT, RIGHT = 2, 1
+LDA = RNG.normal(size=(3, 3 * (LEFT + 1 + RIGHT) + 1))  # with an offset
+STATISTICS = np.array([[30.0, -4.0, 2.0, 20.0], [0.0, 0.0, 0.0, 0.0]])
+PROJECTIONS = RNG.normal(size=(2, 3, 2))
+AUDIO = RNG.normal(0, 1000, 4000).astype("i2")  # of 8 kHz: 48 frames
+
+
+@pytest.fixture
+def directory(tmp_path):
+    root = tmp_path / "small"
+    for name in ("am", "conf", "graph", "ivector", "rescore"):
+        (root / name).mkdir(parents=True)
+    (root / "am" / "final.mdl").write_bytes(put_model(Writer(True)).content)
+    (root / "conf" / "mfcc.conf").write_text(
+        "--use-energy=false\n--sample-frequency=8000\n--num-ceps=3\n--num-mel-bins=8\n--high-freq=-400\n"
+    )
+    (root / "conf" / "model.conf").write_text(
+        "--beam=12\n--max-active=500\n--frame-subsampling-factor=3\n--endpoint.silence-phones=3:9\n"
+    )
+    (root / "graph" / "HCLr.fst").write_bytes(vector_file(FINALS, GRAPH))
+    (root / "graph" / "Gr.fst").write_bytes(ngram_file(HISTORIES, {0: "<eps>", 1: "a", 2: "b", 3: "#0"}, (0,)))
+    (root / "graph" / "phones.txt").write_text("<eps> 0\nx 1\ny 2\nSIL 3\n")
+    (root / "ivector" / "final.dubm").write_bytes(mixture(True))
+    (root / "ivector" / "final.ie").write_bytes(extractor(True, projections=PROJECTIONS))
+    (root / "ivector" / "final.mat").write_bytes(Writer(True).matrix(LDA).content)
+    (root / "ivector" / "global_cmvn.stats").write_bytes(Writer(False).matrix(STATISTICS, "f8").content)
+    (root / "ivector" / "splice.conf").write_text(f"--left-context={LEFT}\n--right-context={RIGHT}\n")
+    return root
+
+
+def online_ivectors(root, frames, period=10):
+    """Kaldi's i-vectors by their formulas, frame by frame; frames (T, 3) in Kaldi's order."""
+    gaussians = read_gaussian_mixture(root / "ivector" / "final.dubm")
+    model = read_ivector_extractor(root / "ivector" / "final.ie")
+    mean = STATISTICS[0, :3] / STATISTICS[0, 3]
+    centred = [frame - (frames[: t + 1].sum(axis=0) + 200 * mean) / (t + 1 + 200) for t, frame in enumerate(frames)]
+
+    def projected(rows, t):
+        places = np.clip(np.arange(t - LEFT, t + RIGHT + 1), 0, len(rows) - 1)
+        return LDA[:, :-1] @ np.concatenate([rows[place] for place in places]) + LDA[:, -1]
+
+    offset = np.array([model.offset, 0])
+    linear = np.zeros(2)
+    quadratic = np.zeros((2, 2))
+    vectors = []
+    for t in range(len(frames)):
+        values = projected(centred, t)
+        scores = [
+            np.log(weight) - 0.5 * (np.log(2 * np.pi * variance) + (values - mu) ** 2 / variance).sum()
+            for weight, mu, variance in zip(gaussians.weights, gaussians.means, gaussians.variances)
+        ]
+        shares = np.exp(scores - np.max(scores))
+        shares /= shares.sum()
+        shares[shares < 0.025] = 0
+        shares *= 0.1 / shares.sum()
+        for share, matrix, inverse in zip(shares, model.projections, model.inverse_covariances):
+            linear += share * matrix.T @ inverse @ projected(frames, t)
+            quadratic += share * matrix.T @ inverse @ matrix
+        if t % period == 0:
+            vector = np.linalg.solve(quadratic + np.eye(2), linear + offset)
+            vectors.append(vector - offset)
+    return np.array(vectors)
+
+
+@pytest.mark.slow
+def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, directory):
+    lines = []
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"), lines.append)
+    assert lines == [f"{directory / 'rescore'}: left out; words are recognised by the graph alone"]
+    recognizer = Recognizer.load(bundle.path)
+    config = FeatureConfig.from_hcopy(bundle.description.hcopy)
+    frames = np.roll(extract(AUDIO, config, 8000), 1, axis=0).T  # c0 comes first in Kaldi
+    features = recognizer.front_end.features(AUDIO, 8000)
+    np.testing.assert_allclose(features[3:, ::10].T, online_ivectors(directory, frames.astype(float)), atol=2e-4)
+    stream = recognizer.front_end.feature_stream(8000, None)
+    pushed = [stream.push(AUDIO[:1234]), stream.push(AUDIO[1234:]), stream.finish()]
+    np.testing.assert_allclose(np.concatenate(pushed, axis=1), features, atol=1e-4)
+    model = read_nnet_model(directory / "am" / "final.mdl")
+    short = AUDIO[: 200 + 8 * 80]  # one i-vector serves its 9 frames
+    short_features = recognizer.front_end.features(short, 8000)
+    assert short_features.shape[1] == 9
+    expected = evaluate(model.nnet, frames[:9].T, short_features[3:, 0], model.context, 3)
+    np.testing.assert_allclose(recognizer.front_end.score(short, 8000), expected, atol=1e-4)
+    transcript = recognizer.transcribe(AUDIO, 8000)
+    assert transcript.text
+    assert set(transcript.text.split()) <= {"a", "b"}
+    assert recognizer.decoder.options.beam == 12
+    assert recognizer.decoder.options.silence == ("SIL",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("conf/mfcc.conf", "--use-energy=true\n", r"mfcc\.conf: use-energy is 'true'; expected false"),
+        ("conf/mfcc.conf", "--snip-edges=false\n--use-energy=false\n", r"snip-edges is 'false'; expected true"),
+        ("conf/mfcc.conf", "--use-energy=false\n--low-freq=x\n", r"low-freq is 'x'; expected a number"),
+        ("conf/mfcc.conf", "--use-energy=false\n--lowfreq=20\n", r"lowfreq is not supported; expected one of"),
+        ("conf/mfcc.conf", None, r"conf: none of mfcc\.conf, .*; expected the configuration of the features"),
+        ("conf/model.conf", "--beam=wide\n", r"model\.conf: beam is 'wide'; expected a number"),
+        ("graph/HCLr.fst", None, r"graph: neither HCLG\.fst nor HCLr\.fst; expected the graph of the model"),
+        ("graph/phones.txt", "<eps> 0\nx 1\n", r"HCLr\.fst: phone 2 of the model has no name"),
+        ("ivector/splice.conf", "--left-context=9\n", r"ivector: final\.mat of \(3, 13\).*; expected sizes that fit"),
+        ("ivector/splice.conf", "--left-context=-1\n", r"left-context is '-1'; expected a number from 0 to 10000"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(tmp_path, directory, name, content, message):
+    (directory / name).unlink()
+    if content is not None:
+        (directory / name).write_text(content)
+    with pytest.raises((ArgonautError, OSError), match=message):
+        make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
+    assert not (tmp_path / "small.argo").exists()
+
+
+def test_search_options_of_a_directory_without_them_are_those_of_kaldi(tmp_path):
+    options = search_options(tmp_path)
+    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 7000, 1.0)
