@@ -19,7 +19,6 @@ from decoder.alignment.long_recordings.long_alignment import align_long
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.results import LongAlignment
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.recognizer.assembly import open_alignment
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.recording import Audio, AudioInput, AudioOptions, Progress, Recording
@@ -205,25 +204,6 @@ class ForcedAligner:
         known = (self.graphs.words or {}).keys() - self.graphs.loops
         pairs = zip(words, self.labels(words))
         return list(dict.fromkeys(word for word, label in pairs if not label.kind and label.name not in known))
-
-    def pronunciations(self, words: Sequence[str]) -> list[tuple[str, Sequence[object]]]:
-        """Return what alignments of these words depend on.
-
-        Parameters
-        ----------
-        words : sequence of str
-
-        Returns
-        -------
-        list of (str, sequence)
-            Each word as it is looked up, the whole one for one that is cut off, with its pronunciations, none if it is
-            not in the dictionary; then the costs of silence beside each pronunciation, if the dictionary has them.
-        """
-        known = self.graphs.words or {}
-        variants = [(word, known.get(word, ())) for word in words_to_pronounce(self.labels(words))]
-        marks = [(mark, ()) for mark in (SENTENCE_START, SENTENCE_END)]
-        keys = marks + [(word, phones) for word, choices in variants for phones, _, _ in choices]
-        return variants + [(key[0], self.graphs.silences[key]) for key in keys if key in self.graphs.silences]
 
     def completed(self, words: Sequence[str]) -> Self:
         """Return an aligner that can align some words, of which the dictionary may lack some.

@@ -1,7 +1,7 @@
 """The job that finds the times of the words and phones of a corpus, and writes them for Praat and other programs."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -154,7 +154,7 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
         # A number is the channel of recordings with several; the others keep theirs.
         audio = AudioOptions(channel=MIX if options.channel == MIX else None, upsample=options.upsample)
         aligner = ForcedAligner.load(model, dictionary, options.beam, audio, case, options.times, annotations)
-        results = _Results(options, model, aligner.pronunciations)
+        results = _Results(options, model, aligner)
         faults, num_unchanged = _align_changed(options, aligner, recordings, results, progress)
     aligned = [results.aligned[recording.name] for recording in recordings if recording.name in results.aligned]
     doubtful = write_together(aligned, options.format, out, options.doubtful)
@@ -211,13 +211,13 @@ class _Results:
         By name of the recording.
     """
 
-    def __init__(self, options: AlignOptions, model: Path, pronunciations: Callable[[Sequence[str]], object]):
+    def __init__(self, options: AlignOptions, model: Path, aligner: ForcedAligner):
         self.options = options
         self.aligned: dict[str, Alignment] = {}
         channel = None if options.channel is None else str(options.channel)
         spoken = (options.annotations, options.phone_cost)
         common = (file_marks(model), options.beam, channel, options.upsample, options.long, options.times, spoken)
-        self.kept = KeptResults(options.out, common, pronunciations)
+        self.kept = KeptResults(options.out, common, aligner)
         self.in_tiers = [options.doubtful] if options.doubtful_tier else []
 
     def _shown(self, recording: Recording) -> dict[str, object]:

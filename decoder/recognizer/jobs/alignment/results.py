@@ -2,10 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from decoder.alignment.annotated import words_to_pronounce
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
+from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.jobs.alignment.recordings import Recording
 from decoder.results.alignment import AlignedUtterance, Alignment, Damage
 from readers.common.files import write_json
@@ -36,14 +39,14 @@ class KeptResults:
         Output directory.
     common : sequence of object
         What all results depend on, such as the model and options.
-    pronunciations : callable
-        Returns those of a sequence of words.
+    aligner : ForcedAligner
+        Has the pronunciations of the words.
     """
 
-    def __init__(self, out: Path, common: Sequence[object], pronunciations: Callable[[Sequence[str]], object]):
+    def __init__(self, out: Path, common: Sequence[object], aligner: ForcedAligner):
         self.directory = out / KEPT
         self.common = common
-        self.pronunciations = pronunciations
+        self.aligner = aligner
 
     def digest(self, recording: Recording) -> str:
         """Return the digest of what the results of a recording depend on."""
@@ -56,7 +59,7 @@ class KeptResults:
                 [utterance.name, utterance.speaker, utterance.words, utterance.start, utterance.end, utterance.channel]
                 for utterance in recording.utterances
             ],
-            self.pronunciations(words),
+            _pronunciations(self.aligner, words),
         ]
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
@@ -106,3 +109,17 @@ def _timed(rows: Iterable[Sequence[Any]]) -> tuple[Word, ...]:
         Word(str(word), float(start), float(end), None if confidence is None else float(confidence))
         for word, start, end, confidence in rows
     )
+
+
+def _pronunciations(aligner: ForcedAligner, words: Sequence[str]) -> list[tuple[str, Sequence[object]]]:
+    """Return what alignments of some words depend on.
+
+    Each word as it is looked up, the whole one for one that is cut off, with its pronunciations, none if it is not in
+    the dictionary; then the costs of silence beside each pronunciation, if the dictionary has them.
+    """
+    known = aligner.graphs.words or {}
+    silences = aligner.graphs.silences
+    variants = [(word, known.get(word, ())) for word in words_to_pronounce(aligner.labels(words))]
+    marks = [(mark, ()) for mark in (SENTENCE_START, SENTENCE_END)]
+    keys = marks + [(word, phones) for word, choices in variants for phones, _, _ in choices]
+    return variants + [(key[0], silences[key]) for key in keys if key in silences]
