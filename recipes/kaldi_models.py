@@ -1,7 +1,7 @@
 """Converts the directory of a vosk model, or of a chain model of Kaldi, to the parts of a bundle."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,6 @@ from readers.errors import ConfigError, FormatError
 from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import read_options
-from recipes.packing import PartOptions
 
 if TYPE_CHECKING:
     from features.ivectors.model import IvectorModel
@@ -58,14 +57,18 @@ class ConvertedModel:
 
     Attributes
     ----------
-    parts : PartOptions
+    files : mapping of str to Path
+        By the names of `PartOptions`.
+    sample_rate : int
+        Of its audio in Hz.
     search : mapping of str to float
         Options of the search.
     silence : tuple of str
         Names of the silence models.
     """
 
-    parts: PartOptions
+    files: Mapping[str, Path]
+    sample_rate: int
     search: Mapping[str, float]
     silence: tuple[str, ...]
 
@@ -90,15 +93,13 @@ def find_kaldi_model(root: Path) -> KaldiModel:
     raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
 
 
-def kaldi_parts(root: Path, parts: PartOptions, directory: Path, log: Callable[[str], None]) -> ConvertedModel:
+def convert_kaldi_model(root: Path, directory: Path, log: Callable[[str], None]) -> ConvertedModel:
     """Convert a model: its network, features, i-vectors, graph and language model.
 
     Parameters
     ----------
     root : Path
         The directory of the model.
-    parts : PartOptions
-        A second pass and the sample rate, if they are given.
     directory : Path
         For the files.
     log : callable
@@ -115,9 +116,9 @@ def kaldi_parts(root: Path, parts: PartOptions, directory: Path, log: Callable[[
     """
     from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
+    from decoder.graph.foreign.kaldi_graph import kaldi_graph
+    from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
     from decoder.graph.graph_file import save_graph
-    from decoder.graph.kaldi.graph import kaldi_graph
-    from decoder.graph.kaldi.language_model import kaldi_language_model
     from decoder.lm.mapped_model import save_language_model
     from features import FeatureConfig, feature_record
     from readers.config.feature_record import FeatureRecord
@@ -126,9 +127,13 @@ def kaldi_parts(root: Path, parts: PartOptions, directory: Path, log: Callable[[
     from readers.kaldi.option_files import frame_subsampling
     from readers.tables.hmm_tables import write_cntkmap
 
-    for name in ("model", "graph", "features", "lm", "ivector_model", "dict"):
-        parts.require(name, getattr(parts, name) is None, "is given; expected none for a model of Kaldi")
     files = find_kaldi_model(root)
+    graph_directory = directory / "graph"
+    converted = {
+        "model": directory / "model.dnn",
+        "graph": graph_directory / "graph.dg",
+        "features": directory / "features",
+    }
     for name in IGNORED:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
@@ -142,11 +147,11 @@ def kaldi_parts(root: Path, parts: PartOptions, directory: Path, log: Callable[[
     if files.ivectors is not None:
         ivectors = ivector_model(files.ivectors, about, record)
         ivectors.save(directory / "ivectors.safetensors")
+        converted["ivector_model"] = directory / "ivectors.safetensors"
         records["ivector"] = FeatureRecord(extractor=ivectors.checksum)
-    save_model(network, directory / "model.dnn")
-    (directory / "features").write_text("".join(f"{name} = {value}\n" for name, value in about.settings.items()))
+    save_model(network, converted["model"])
+    converted["features"].write_text("".join(f"{name} = {value}\n" for name, value in about.settings.items()))
     names = {number: phone for phone, number in read_word_table(files.graph / "phones.txt").items()}
-    graph_directory = directory / "graph"
     graph_directory.mkdir()
     is_static = (files.graph / "HCLG.fst").is_file()
     path = files.graph / ("HCLG.fst" if is_static else "HCLr.fst")
@@ -154,24 +159,14 @@ def kaldi_parts(root: Path, parts: PartOptions, directory: Path, log: Callable[[
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
     graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}")
-    save_graph(graph, graph_directory / "graph.dg")
+    save_graph(graph, converted["graph"])
     write_cntkmap(graph_directory / "cntkmap", rows)
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
-        save_language_model(lm, directory / "lm.mapped")
-    return ConvertedModel(
-        replace(
-            parts,
-            model=directory / "model.dnn",
-            graph=graph_directory / "graph.dg",
-            features=directory / "features",
-            lm=None if grammar is None else directory / "lm.mapped",
-            ivector_model=None if files.ivectors is None else directory / "ivectors.safetensors",
-            rate=parts.rate or about.sample_rate,
-        ),
-        search_options(root),
-        tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models)),
-    )
+        converted["lm"] = directory / "lm.mapped"
+        save_language_model(lm, converted["lm"])
+    silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
+    return ConvertedModel(converted, about.sample_rate, search_options(root), silence)
 
 
 def search_options(root: Path) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from readers.common.environment import program_version
 from readers.common.temporary import temporary_directory
@@ -222,7 +222,7 @@ def make_bundle(options: PackOptions, log: Callable[[str], None] | None = None) 
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
-    from recipes.kaldi_models import is_kaldi_directory, kaldi_parts
+    from recipes.kaldi_models import convert_kaldi_model, is_kaldi_directory
 
     root = options.experiment
     if root is not None and ((root / "mdef").is_file() or is_kaldi_directory(root)):
@@ -231,9 +231,13 @@ def make_bundle(options: PackOptions, log: Callable[[str], None] | None = None) 
             if (root / "mdef").is_file():
                 parts = sphinx_parts(options, directory)
                 return _pack_parts(replace(options, experiment=None, parts=parts, about=about))
-            model = kaldi_parts(root, options.parts, directory, log or (lambda line: None))
-            options = replace(options, experiment=None, parts=model.parts, about=about)
-            return _pack_parts(options, model.search, model.silence)
+            parts = options.parts
+            for name in ("model", "graph", "features", "lm", "ivector_model", "dict"):
+                parts.require(name, getattr(parts, name) is None, "is given; expected none for a model of Kaldi")
+            model = convert_kaldi_model(root, directory, log or (lambda line: None))
+            converted: dict[str, Any] = {**model.files, "rate": parts.rate or model.sample_rate}
+            parts = replace(parts, **converted)
+            return _pack_parts(replace(options, experiment=None, parts=parts, about=about), model.search, model.silence)
     if options.parts.tokens is not None:
         with temporary_directory(options.output) as directory:
             return _pack_parts(replace(options, parts=ctc_parts(options.parts, directory)))

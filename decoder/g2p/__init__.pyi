@@ -13,9 +13,11 @@ from decoder.g2p.job import apply_g2p as apply_g2p
 from decoder.g2p.job import measure_g2p as measure_g2p
 from decoder.g2p.job import train_g2p as train_g2p
 from decoder.g2p.model import G2P as G2P
+from decoder.g2p.model import Mixture as Mixture
 from decoder.g2p.options import G2PApplyOptions as G2PApplyOptions
 from decoder.g2p.options import G2PMeasureOptions as G2PMeasureOptions
 from decoder.g2p.options import G2PTrainOptions as G2PTrainOptions
 from decoder.g2p.options import HeldOutDictionary as HeldOutDictionary
 from decoder.g2p.options import TaggerOptions as TaggerOptions
 from decoder.g2p.options import TrainingDictionary as TrainingDictionary
+from decoder.g2p.tagger import Tagger as Tagger

@@ -8,7 +8,7 @@ from decoder.grammars.grammar_graph import GrammarOptions, build_grammar_graph
 from decoder.grammars.model_files import read_models
 from decoder.grammars.options import GraphFiles
 from decoder.grammars.reading import open_grammar
-from decoder.graph.ctc import SEARCH_DEFAULTS, build_ctc_graph, completed, output_rows, token_models
+from decoder.graph.foreign.ctc import SEARCH_DEFAULTS, build_ctc_graph, completed, output_rows, token_models
 from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
 from decoder.graph.monophone import DecodingAcceptor, build_monophone_graph
 from decoder.graph.options import SHORT_PAUSE

@@ -118,7 +118,8 @@ def open_bundle_scores(bundle: Bundle, network: BundleNetwork) -> "FrontEnd":
     """Return the front end of a bundle: features and a network."""
     about = bundle.description
     scorer = open_scorer(network.model, network.output, network.window, ignore_mismatch=True)
-    ivectors = bundle.parts.get(IVECTORS) if scorer.ivector_dim else None
+    takes_ivectors = scorer.ivector_dim or network.model == bundle.model
+    ivectors = bundle.parts.get(IVECTORS) if takes_ivectors else None
     front_end = open_front_end(about.hcopy, scorer, f"{bundle.path}", about.sample_rate, ivectors=ivectors)
     if about.lowest_rate:
         front_end.lowest_rate = about.lowest_rate

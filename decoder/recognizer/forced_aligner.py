@@ -77,8 +77,7 @@ class ForcedAligner:
     Attributes
     ----------
     searching : callable, optional
-        Opens the front end and the graphs of a network that recognises better than it aligns, by their names above;
-        long recordings are aligned with it.
+        Opens front end and graphs, by these names, of a network that recognises better; for long recordings.
 
     Raises
     ------
@@ -122,14 +121,13 @@ class ForcedAligner:
         self.case = check_case(case)
         self.times = times
         self.aligner = Aligner(graphs, beam=beam)
-        scale = front_end.scorer.posterior_scale
-        self.goodness = PhoneGoodness(graphs, scale)
+        self.goodness = PhoneGoodness(graphs, front_end.scorer.posterior_scale)
         self._audio = AudioInput(front_end, audio or AudioOptions())
         self._search = search or SearchOptions()
         self._g2p_file = g2p
         self.annotations = annotations or Annotations()
         cost = self.annotations.phone_cost
-        self._phone_cost = PHONE_COST / min(1.0, scale) if cost is None else cost
+        self._phone_cost = PHONE_COST / min(1.0, self.goodness.scale) if cost is None else cost
         self._known_words = graphs.words or {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -224,8 +222,7 @@ class ForcedAligner:
 
     def _guessing(self, words: Sequence[str]) -> Self:
         """Return an aligner with guessed pronunciations of words that the dictionary lacks."""
-        known = self.graphs.words or {}
-        missing = [word for word in words_to_pronounce(self.labels(words)) if word not in known]
+        missing = [word for word in words_to_pronounce(self.labels(words)) if word not in (self.graphs.words or {})]
         if not missing or self._g2p is None:
             return self
         from decoder.g2p.completion import complete_dictionary  # slow to import
@@ -413,7 +410,7 @@ class ForcedAligner:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> LongAlignment:
-        """Do as `align_long` for samples as the readers of audio files return them; see `align_samples`."""
+        """Do as `align_long` for samples as of `align_samples`."""
         recording = self._recording(samples, rate, where)
         return self._align_long(recording, self.words_of(words), None, None, threads, progress)
 

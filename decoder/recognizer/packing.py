@@ -332,9 +332,9 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
 
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
-    scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")
-    tables = Path(parts.graph).parent
     graph = load_graph(parts.graph)
+    tables = Path(parts.graph).parent
+    scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")
     for name, source in {GRAPH: parts.graph, DICTIONARY: parts.dictionary, IVECTORS: parts.ivectors}.items():
         if source is not None:
             shutil.copyfile(source, directory / name)

@@ -11,7 +11,9 @@ from features.ivectors.extractor import Extractor as Extractor
 from features.ivectors.extractor import ExtractorSums as ExtractorSums
 from features.ivectors.extractor import Statistics as Statistics
 from features.ivectors.frames import MeanStream as MeanStream
+from features.ivectors.frames import ProjectionStream as ProjectionStream
 from features.ivectors.frames import SlidingMean as SlidingMean
+from features.ivectors.frames import SplicedProjection as SplicedProjection
 from features.ivectors.job import IvectorTrainResult as IvectorTrainResult
 from features.ivectors.job import extract_ivectors as extract_ivectors
 from features.ivectors.job import train_ivectors as train_ivectors

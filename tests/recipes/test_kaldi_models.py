@@ -11,7 +11,7 @@ from readers.kaldi.nnet3.nnet import read_nnet_model
 from recipes.kaldi_models import search_options
 from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
-from tests.decoder.graph.kaldi.test_kaldi_graph import FINALS, GRAPH
+from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH
 from tests.readers.kaldi.fst_files import ngram_file, vector_file
 from tests.readers.kaldi.models import Writer, put_model
 from tests.readers.kaldi.test_fst import HISTORIES

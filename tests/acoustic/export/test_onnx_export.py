@@ -87,6 +87,7 @@ def test_types_without_a_form_are_few_and_refused_by_name():
         *("GMMLogLikelihood", "KhatriRaoProduct", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
         "NCEBasedCrossEntropyWithSoftmax",
         "DummyCriterion",
+        *("ForwardBackward", "LabelsToGraph", "EditDistanceError"),
         *("CRF", "SequenceDecoder", "LFMMI", "LFMMICrossEntropy", "SequenceWithSoftmax"),
     }
     network = Network()

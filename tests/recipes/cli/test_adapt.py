@@ -172,7 +172,7 @@ def test_guesses_with_phones_that_have_no_model_are_named(root, tmp_path):
     )
     result = adapt(options)
     assert result.added == (NEW,)
-    assert result.guesses.without == [("XXA", "the bundle has no model of the phone 'x' of its guess")]
+    assert result.guesses.without == [("XXA", "there is no model of the phone 'x' of its guess")]
 
 
 @pytest.mark.parametrize(("held_out", "weight"), [("AB C", 0.05), ("CAB X", 0.95)])

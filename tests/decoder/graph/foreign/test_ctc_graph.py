@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decoder.graph.compiled_graph import precompile
-from decoder.graph.ctc import build_ctc_graph, output_rows, spell, token_models
+from decoder.graph.foreign.ctc import build_ctc_graph, output_rows, spell, token_models
 from decoder.graph.options import GraphOptions
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decoder.graph.kaldi.graph import DISAMBIGUATION
+from decoder.graph.foreign.kaldi_graph import DISAMBIGUATION
 from decoder.lm.language_model import SENTENCE_END, LanguageModel, LMArrays
 from readers.common.arrays import BoolArray, Float64Array, Int64Array
 from readers.errors import GraphError

@@ -5,9 +5,9 @@ import heapq
 import numpy as np
 import pytest
 
+from decoder.graph.foreign.kaldi_graph import kaldi_graph
+from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
 from decoder.graph.graph_file import load_graph, save_graph
-from decoder.graph.kaldi.graph import kaldi_graph
-from decoder.graph.kaldi.language_model import kaldi_language_model
 from decoder.search.decoder import Decoder
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError

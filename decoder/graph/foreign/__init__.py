@@ -1,0 +1,1 @@
+"""Graphs of other kinds of models: networks with CTC outputs, and Kaldi's own decoding graphs and grammars."""

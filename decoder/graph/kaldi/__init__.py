@@ -1,1 +1,0 @@
-"""Kaldi's decoding graphs and grammars as ours."""
