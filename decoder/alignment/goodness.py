@@ -49,7 +49,7 @@ class PhoneGoodness:
         self.scale = scale
         rows: dict[str, set[int]] = {}
         for model, states in graphs.models.states.items():
-            rows.setdefault(phone_of(model), set()).update(graphs.rows[state] for state in states)
+            rows.setdefault(graphs.models.phone_of_model[model], set()).update(graphs.rows[state] for state in states)
         rows = {phone: of_phone for phone, of_phone in rows.items() if of_phone}
         self.phones = {phone: i for i, phone in enumerate(rows)}
         self._rows = np.array([row for of_phone in rows.values() for row in sorted(of_phone)], np.int64)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decoder.grammars.phone_acceptor import GrammarAcceptor, PhoneLoop, SpokenArc
-from decoder.grammars.phone_loop import early_lengths
 from decoder.grammars.vocabulary import spelled_as_dictionary
 from decoder.grammars.word_acceptor import word_acceptor
 from decoder.graph.cross_word.acceptor import Topology
@@ -29,7 +28,6 @@ from decoder.graph.triphone import (
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 from readers.language.grammars.network import UNKNOWN, WordArc, WordNetwork
 
 UNKNOWN_LABEL = "<unk>"  # in graphs, where names in square brackets are HMM states
@@ -127,8 +125,7 @@ def build_grammar_graph(
     used = {words[label - 1] for label in np.unique(acceptor.label)}
     lexicon = replace(lexicon, words=[entry for entry in lexicon.words if entry[0] in used])
     lexicon = normalised(lexicon, *silences)
-    centres = {phone_of(name) for name in models.states}
-    require_models(((word, phones) for word, phones, _ in lexicon.words), centres, "the HMM set")
+    require_models(((word, phones) for word, phones, _ in lexicon.words), models.phones, "the HMM set")
     built = _Compilation(models, lexicon, options, grammar, silence, pause, network.where)
     arrays, sizes = optimise(built.arrays(acceptor, words), progress)
     outputs = {word: lexicon.outputs[word] for word in (*used, SENTENCE_START, SENTENCE_END) if word in lexicon.outputs}
@@ -257,11 +254,11 @@ class _Compilation:
         return built.arrays()
 
     def _loop(self, is_needed: bool) -> PhoneLoop:
-        pauses = (self.silence, self.pause or SHORT_PAUSE)
-        free = self.models.free_phones(pauses, left_to_right=True) if is_needed else []
         labels = []
-        early = early_lengths(self.models)
-        for phone, _, places in free:
-            for size in (len(places), *early.get(phone, ())):
-                labels.append([[self._label(f"[{state}]") for state in names] for names in places[:size]])
+        if is_needed:
+            early = self.models.early_lengths()
+            pauses = (self.silence, self.pause or SHORT_PAUSE)
+            for phone, _, places in self.models.free_phones(pauses, left_to_right=True):
+                for size in (len(places), *early.get(phone, ())):
+                    labels.append([[self._label(f"[{state}]") for state in names] for names in places[:size]])
         return PhoneLoop(labels, round_to_grid(self.grammar.phone_cost))

@@ -4,21 +4,7 @@ With triphones, every senone of a phone's first state may be followed by every s
 So the loop matches each sequence of triphones at least as well as their own models, with only as many arcs as senones.
 """
 
-import math
 from collections.abc import Sequence
-
-from decoder.graph.phone_models import PhoneModels
-from readers.htk.trees import phone_of
-
-
-def early_lengths(models: PhoneModels) -> dict[str, list[int]]:
-    """Return the numbers of states, besides all, after which the models of a phone may be left."""
-    lengths_of_phone: dict[str, set[int]] = {}
-    for name in models.topology:
-        exits = models.early_exits(name) or ()
-        early = (i for i, (_, leaving) in enumerate(exits, start=1) if leaving > -math.inf)
-        lengths_of_phone.setdefault(phone_of(name), set()).update(early)
-    return {phone: sorted(lengths) for phone, lengths in lengths_of_phone.items()}
 
 
 def loop_arcs(

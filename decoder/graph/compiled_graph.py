@@ -423,8 +423,11 @@ def _models(
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """(models, state_model (H,), state_index (H,)) of the HMM states; the model of a triphone is its phone."""
     position: dict[str, tuple[str, int]] = {}
+    first_model: dict[tuple[str, ...], str] = {}  # thousands of models have the states of another one
+    for model, names in (state_map or {}).items():
+        first_model.setdefault(tuple(names), model)
     # A state of several models belongs to the longest, then to the first: to sil, not to sp.
-    for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
+    for names, model in sorted(first_model.items(), key=lambda item: -len(item[0])):
         phone = phone_of(model)
         for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
             position.setdefault(name, (phone, index))

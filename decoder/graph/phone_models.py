@@ -82,11 +82,26 @@ class PhoneModels:
         if self.transitions is not None:
             require_transitions(self.states, self.transitions)
 
-    @property
+    @functools.cached_property
     def senones(self) -> dict[str, str]:
         """Every state of the models, in order -> the senone that scores it."""
         names = dict.fromkeys(state for states in self.states.values() for state in states)
         return {state: self.tied.get(state, state) for state in names}
+
+    @functools.cached_property
+    def phone_of_model(self) -> dict[str, str]:
+        """Every model -> its phone."""
+        return {model: phone_of(model) for model in self.states}
+
+    @functools.cached_property
+    def phones(self) -> frozenset[str]:
+        """The phones of the models."""
+        return frozenset(self.phone_of_model.values())
+
+    @functools.cached_property
+    def phones_in_context(self) -> frozenset[str]:
+        """The phones that have triphones."""
+        return frozenset(phone for model, phone in self.phone_of_model.items() if phone != model)
 
     def topology_of(self, model: str) -> tuple[tuple[int, int, float], ...]:
         """(from, to, ln P) of a model, left-to-right unless the topology lists it."""
@@ -110,6 +125,18 @@ class PhoneModels:
             return ()
         return _early_exits(len(self.states[model]), tuple(self.topology[model]))
 
+    def early_lengths(self) -> dict[str, list[int]]:
+        """Return the numbers of states, besides all, after which the models of a phone may be left."""
+        lengths: dict[str, set[int]] = {}
+        kinds = {
+            (self.phone_of_model[name], len(self.states[name]), tuple(ways)) for name, ways in self.topology.items()
+        }
+        for phone, size, ways in kinds:
+            exits = _early_exits(size, ways) or ()
+            early = (i for i, (_, leaving) in enumerate(exits, start=1) if leaving > -math.inf)
+            lengths.setdefault(phone, set()).update(early)
+        return {phone: sorted(several) for phone, several in lengths.items()}
+
     def free_phones(self, without: Collection[str] = (), left_to_right: bool = False) -> list[FreePhone]:
         """Return the phones with the states of all their contexts.
 
@@ -117,8 +144,13 @@ class PhoneModels:
         Of a phone with models of different lengths, those of the first length count.
         """
         phones: dict[str, tuple[str, list[dict[str, None]]]] = {}
+        seen: set[tuple[Any, ...]] = set()  # thousands of models have the states of another one
         for name, states in self.states.items():
-            phone = phone_of(name)
+            phone = self.phone_of_model[name]
+            kind = phone, tuple(states), tuple(self.topology.get(name, ()))
+            if kind in seen:
+                continue
+            seen.add(kind)
             if phone in without or (left_to_right and self.early_exits(name) is None):
                 continue
             _, places = phones.setdefault(phone, (name, [{} for _ in states]))

@@ -21,7 +21,6 @@ from decoder.graph.phone_models import PhoneModels
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 from readers.language.arpa import Arpa
 
 
@@ -36,7 +35,7 @@ def has_context(models: PhoneModels) -> bool:
     -------
     bool
     """
-    return any(phone_of(name) != name for name in models.states)
+    return bool(models.phones_in_context)
 
 
 def build_triphone_graph(
@@ -85,10 +84,9 @@ def build_triphone_graph(
             raise GraphError(f"short pause: no model '{pause}' in the HMM set; expected one of its models")
         pause = None
     lexicon = normalised(lexicon, silence, pause or SHORT_PAUSE)
-    centres = {phone_of(name) for name in models.states}
-    lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, centres)
+    lexicon, lookahead, dropped, dropped_pronunciations = usable_words(lexicon, language_model, options, models.phones)
     words = lexicon.words
-    require_models(((word, phones) for word, phones, _ in words), centres, "the HMM set")
+    require_models(((word, phones) for word, phones, _ in words), models.phones, "the HMM set")
     arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
     arrays, sizes = optimise(arrays, progress)
     arrays = relabelled(arrays, word_of)

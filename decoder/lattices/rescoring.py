@@ -72,8 +72,7 @@ def rescore_lattice(lattice: Lattice, model: LanguageModel, max_nodes: int = MAX
     links = weigh(replace(lattice, lm=np.zeros(lattice.num_links)))  # without the old scores
     start = (links.first, model.start_state)
     rows, reached = _expanded(links, _Scores(model, lattice), start, max_nodes)
-    rescored = assembled(links, rows, reached)
-    return replace(rescored, lm_scale=lattice.lm_scale, header={**lattice.header})
+    return assembled(links, rows, reached)
 
 
 def assembled(links: ScoredLinks, rows: Sequence[Row], reached: Sequence[tuple[int, int]]) -> Lattice:

@@ -327,12 +327,18 @@ class Recognizer(Variants):
         Returns
         -------
         ForcedAligner
+            The same one at each call.
 
         Raises
         ------
         ConfigError
             For a recogniser without dictionary and tables of models.
         """
+        if self._aligner is None:
+            self._aligner = self._open_aligner()
+        return self._aligner
+
+    def _open_aligner(self) -> ForcedAligner:
         graphs = self._transcript_graphs()
         own: dict[str, Any] = {"front_end": self.front_end, "graphs": graphs}
         bundle = self._bundle

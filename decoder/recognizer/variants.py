@@ -25,6 +25,7 @@ from readers.language.new_words import Pronunciations, read_new_words
 
 if TYPE_CHECKING:
     from decoder.g2p.model import G2P
+    from decoder.recognizer.forced_aligner import ForcedAligner
 
 
 Change = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method with its arguments
@@ -45,6 +46,7 @@ class Variants:
     notes: tuple[str, ...] = ()
     goodness: PhoneGoodness | None = None  # of `with_phones`
     _alignment: TranscriptGraphs | None
+    _aligner: "ForcedAligner | None" = None  # once it was needed
     _entries: tuple[Pronunciation, ...] = ()  # that were added to `_wordless`
     _wordless: tuple[Decoder, TranscriptGraphs] | None = None
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
@@ -63,6 +65,7 @@ class Variants:
     def _changed(self, method: str, *arguments: Any, **options: Any) -> Self:
         """Return a copy that remembers the call from which it comes."""
         changed = self.__copy__()
+        changed._aligner = None
         changed._changes = (*self._changes, (method, arguments, options))
         return changed
 

@@ -16,7 +16,7 @@ from acoustic.kernels.compiled.operands import SPLIT_FROM
 from acoustic.nodes.base import VALUE, WORK, Node, PassContext
 from acoustic.nodes.gradient_targets import GradientRoute, GradientTargets
 from acoustic.recurrence.loop_node import Loop, LoopOutput
-from acoustic.runtime.operations import Phase, PythonCall, in_phases
+from acoustic.runtime.operations import Emitter, Phase, PythonCall, in_phases
 from acoustic.runtime.thread_team import share_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class BackwardLister:
         self.sparse: set[str] = set()  # parameters of which a node may name columns
         self._in_parts: set[str] = set()  # parameters that the sink takes in parts
         self._columns: dict[str, tuple[Any, Callable[[slice], Any]]] = {}  # that a node has named in this pass
-        self._factors: dict[str, tuple[Any, Any]] = {}  # of layers, which are updated when nothing reads the parameter
+        # Of layers, which are updated when nothing reads the parameter.
+        self._factors: dict[str, tuple[Any, Any]] = {}
         self._routes = {plan.node.name: self._routes_of(plan) for plan in self.plans}
 
     def phases(self) -> list[list[Operations]]:
@@ -279,13 +280,36 @@ class BackwardLister:
     def _take_factors(self, name: str, kernels: Any, a: Any, b: Any) -> None:
         """Take all factors at once; the layer is updated by `_finish_layer`."""
         a, b = self._factors[name] = self._real_columns(a, b)
-        kernels.of(self.layers[name]).frames(a, b, 0, a.shape[1], 0, 1)
+        layer, num_frames = self.layers[name], a.shape[1]
+        count = self._num_shares(name, num_frames)
+
+        def take_share(worker: int) -> None:
+            share = share_of(worker, count, num_frames)
+            kernels.of(layer).frames(a[:, share], b[:, share], share.start, num_frames, worker, count)
+
+        if isinstance(kernels, Emitter):  # Program.listed divides them among threads
+            for worker in range(count):
+                take_share(worker)
+        else:
+            self.program.team.run(take_share, count)
+
+    def _num_shares(self, name: str, num_frames: int) -> int:
+        """Return in how many threads a layer takes factors and is updated."""
+        shape, size = self.program.layout.shapes[name], self.program.team.size
+        return size if shape.rows * shape.num_columns >= SPLIT_FROM and num_frames >= size else 1
 
     def _finish_layer(self, name: str) -> Operations:
         layer, factors = self.layers[name], self._factors.pop(name, None)
         if factors is not None:  # they are listed
-            emitter = self.program.emitter(name)
-            emitter.of(layer).update(*factors, 0, 1)
-            return emitter.operations
-        # The node gives them when it is called; copies without gaps must not outlive the pass.
-        return [PythonCall("update", lambda: layer.update(*self._factors.pop(name), 0, 1), node=name)]
+            count = self._num_shares(name, factors[0].shape[1])
+            emitters = [self.program.emitter(name) for _ in range(count)]
+            for worker, emitter in enumerate(emitters):
+                emitter.of(layer).update(*factors, worker, count)
+            return emitters[0].operations if count == 1 else [Phase([emitter.operations for emitter in emitters])]
+
+        def update() -> None:
+            factors = self._factors.pop(name)  # copies without gaps must not outlive the pass
+            count = self._num_shares(name, factors[0].shape[1])
+            self.program.team.run(lambda worker: layer.update(*factors, worker, count), count)
+
+        return [PythonCall("update", update, node=name)]  # the node gives them when it is called

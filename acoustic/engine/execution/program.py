@@ -6,6 +6,7 @@ workers are done, each computes some columns of the products over frames, and th
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from acoustic.engine.execution.arrays import BoundArrays, Worker
@@ -105,7 +106,14 @@ class Program(BoundArrays):
         emitter = self.emitter(node.name)
         inputs = {name: moving.stand_in[:, worker.columns] for name, moving in self.moving.items()}
         call(PassContext(self.backend, kernels=emitter), inputs)
-        return [self._divided(operation) for operation in emitter.operations]
+        divided: Operations = []
+        for layer, calls in groupby(emitter.operations, _taking_layer):
+            operations = list(calls)
+            if layer is None or len(operations) == 1:
+                divided += map(self._divided, operations)
+            else:  # a share of the frames for each thread
+                divided.append(Phase([[operation] for operation in operations]))
+        return divided
 
     def _divided(self, operation: Operation) -> Operation | Phase:
         """The operation or, for a large product that the team divides, what each thread does."""
@@ -244,3 +252,8 @@ class Program(BoundArrays):
     def _layer_of(self, parameter: Node, node: Node, k: int) -> LayerUpdate | None:
         by_words = any(operand.name in self._key[0] for operand in self.graph.operands[node.name])
         return None if by_words else self.sink.layer(parameter, node, k)
+
+
+def _taking_layer(operation: Operation) -> LayerUpdate | None:
+    """Return the layer to which an operation gives frames of factors."""
+    return operation.owner if isinstance(operation.owner, LayerUpdate) and operation.kernel == "frames" else None

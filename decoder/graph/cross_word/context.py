@@ -31,8 +31,7 @@ class TriphoneTable:
         self.silence = silence
         self._early_exits = models.early_exits
         self._label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
-        with_context = {phone_of(name) for name in states if phone_of(name) != name}
-        self.context_free = {phone for phone in phones if phone not in with_context and phone in states}
+        self.context_free = {phone for phone in phones if phone not in models.phones_in_context and phone in states}
         self.missing: dict[str, str] = {}  # name of the model -> phone
         self.used: dict[str, tuple[int, ...]] = {}  # model -> labels
         self._numbers: dict[tuple[tuple[int, ...], EarlyExits], int] = {}

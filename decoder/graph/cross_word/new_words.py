@@ -29,7 +29,6 @@ from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import arcs_of_silence, has_context, normalised, silence_of
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.htk.dictionary import Pronunciation
-from readers.htk.trees import phone_of
 
 
 class NewWords(CrossWordAcceptor):
@@ -152,7 +151,7 @@ def add_words(
         lexicon, added = (normalised(words, silence, pause) for words in (lexicon, added))
     else:
         models = replace(models, topology={})  # which graphs of monophones ignore
-    centres = {phone_of(name) for name in models.states} - {pause}
+    centres = models.phones - {pause}
     added, lookahead, _, _ = usable_words(added, lm, replace(options, drop_missing=True), centres)
     lookahead |= {word: float(graph.lookahead[number[word]]) for word in lookahead.keys() & number.keys()}
     phones = list(dict.fromkeys([silence, *sorted(centres)]))

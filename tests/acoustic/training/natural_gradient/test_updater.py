@@ -324,6 +324,50 @@ def test_factors_without_gaps_are_those_of_the_pass():
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("tables", [True, False])
+@pytest.mark.parametrize("has_gaps", [True, False])
+def test_threads_divide_layers_of_networks_whose_frames_they_cannot_divide(has_gaps, tables, monkeypatch):
+    monkeypatch.setattr(backward, "SPLIT_FROM", 1)
+    layout = SequenceLayout.of_lengths((40, 30, 20))
+    real = ~layout.gap_columns if has_gaps else np.ones(90, bool)
+    workers = set()
+
+    def seen(method):
+        def call(layer, *arguments):
+            workers.add(arguments[-2:])
+            method(layer, *arguments)
+
+        return call
+
+    def trained(threads):
+        net = Network("float", seed=1, threads=threads)
+        net.backend.__dict__["team"] = type(net.backend.team)(threads)
+        for name, rows in (("x", 7), ("y", 5)):
+            net.add("Input", name, rows=rows)
+        for name, rows, cols in (("V", 9, 7), ("W", 5, 9), ("scale", 9, 1), ("shift", 9, 1)):
+            net.add("Parameter", name, rows=rows, cols=cols, initValueScale=5)
+        for name, value in (("mean", 0), ("deviation", 1)):
+            net.add("Parameter", name, rows=9, needGradient=False, init="fixedValue", value=value)
+        product = net.add("Times", "v", "V", "x")
+        hidden = net.add("BatchNormalization", "n", product, "scale", "shift", "mean", "deviation")
+        net.add("SquareError", "J", "y", net.add("Times", "z", "W", hidden))
+        updater = make_updater(net, options(NaturalGradient(rank_in=2, rank_out=2)))
+        engine, rng = Engine(net, ["J"], options=EngineOptions(tables=tables)), np.random.default_rng(0)
+        for _ in range(6):
+            matrices = {name: rng.standard_normal((rows, len(real))) * real for name, rows in (("x", 7), ("y", 5))}
+            engine.forward(matrices, training=True, layout=layout if has_gaps else None)
+            updater.begin(RATE, 0.0, int(real.sum()))
+            engine.backward(on_gradient=updater)
+        return [net[name].value for name in ("V", "W")]
+
+    alone = trained(1)
+    for method in ("frames", "update"):
+        monkeypatch.setattr(CompiledLayer, method, seen(getattr(CompiledLayer, method)))
+    for values, expected in zip(trained(3), alone, strict=True):
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+    assert workers == {(0, 3), (1, 3), (2, 3)}
+
+
 def test_factors_without_gaps_do_not_outlive_the_pass(monkeypatch):
     """The engine keeps programs for many layouts; copies of the factors in each of them would fill the memory."""
     copies = []

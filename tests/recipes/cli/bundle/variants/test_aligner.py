@@ -145,3 +145,12 @@ def test_rounded_rows_of_zeros_stay(small_system, tmp_path):
     parts = change(small_system / "model/net", tmp_path / "net", np.zeros_like)
     write_content(tmp_path / "rounded", scoring_bytes(parts.model, parts.output, "int8"))
     assert not any(array.any() for array in load_tensors(tmp_path / "rounded")[0].values() if len(array) == len(STATES))
+
+
+def test_it_is_opened_once(bundles):
+    recognizer = Recognizer.load(bundles / "reversed.argo")
+    assert recognizer.aligner() is recognizer.aligner()
+    changed = recognizer.with_words({"ABC": "a b c"})
+    assert not changed.aligner().unknown(["ABC"])
+    assert recognizer.aligner().unknown(["ABC"]) == ["ABC"]
+    assert changed.with_audio(channel=0).aligner().channel == 0
