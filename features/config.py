@@ -14,6 +14,7 @@ from readers.htk.units import TICKS_PER_SECOND
 BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
 QUALIFIERS = "E0NDATZCK"  # HTK's qualifiers of a target kind, except V (vector quantisation)
+TOOLKITS = ("WHISPER", "NEMO")
 SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 # HTK's other formats of audio, and why they cannot be read.
 OTHER_FORMATS = {
@@ -101,6 +102,11 @@ class FeatureConfig:
         unit area and corners at bins, and 1e-4 is added before the logarithm.
     remove_noise : bool
         With `sphinx`, follow the noise of each filter and reduce it.
+    toolkit : {"", "WHISPER", "NEMO"}
+        Log mel energies of whole utterances as these toolkits compute them: a Hann window centred at k * hop for frame
+        k < N // hop, filters of area 1 in Hz on Slaney's mel scale, samples from -1 to 1.  WHISPER: the FFT is as long
+        as the window, repeated samples beyond the ends, log10 at most 8 below the largest value, (x + 4) / 4.  NEMO:
+        zeros beyond the ends, ln(x + 2^-24), mean 0 and deviation 1 of each row.
     speech_mean : tuple of float
         Mean of the static features, without the log energy, over the speech of the training.  With it, _Z subtracts a
         mean that follows speech (`features.tracking.speech_mean`), in files as in streams; () for that of the
@@ -158,6 +164,12 @@ class FeatureConfig:
     seed: int = 0
     sphinx: bool = False
     remove_noise: bool = False
+    toolkit: str = ""
+
+    @property
+    def first_centre(self) -> float:
+        """Time of the centre of the first window, in 100 ns units."""
+        return 0.0 if self.toolkit else self.window_size / 2
 
     def is_source_rate(self, rate: float) -> bool:
         """Return whether a sample rate in Hz is that of `source_rate`, up to the rounding of its period."""
@@ -304,6 +316,7 @@ def check_numbers(config: FeatureConfig) -> None:
         expect(config.base_kind == "MFCC" and config.warp == 1.0, "SPHINX", "F, unless for MFCC without WARPFREQ")
         expect(not config.zero_mean_source, "ZMEANSOURCE", "F with SPHINX = T")
         expect(not config.has("E"), "SPHINX", "F with _E")
+    check_toolkit(config, expect)
     if config.base_kind in CEPSTRAL_KINDS:
         expect(config.num_cepstra >= 1, "NUMCEPS", "at least 1")
     if config.base_kind == "MFCC":
@@ -315,6 +328,24 @@ def check_numbers(config: FeatureConfig) -> None:
     if config.low_frequency >= 0 and config.high_frequency >= 0:
         expect(config.low_frequency < config.high_frequency, "LOFREQ", f"less than HIFREQ, {config.high_frequency}")
     check_warping(config, expect)
+
+
+def check_toolkit(config: FeatureConfig, expect: Callable[[bool, str, str], None]) -> None:
+    """Check that settings do not contradict the conventions of another toolkit."""
+    if not config.toolkit:
+        return
+    expect(config.toolkit in TOOLKITS, "TOOLKIT", " or ".join(TOOLKITS))
+    expect(config.target_kind == "FBANK", "TARGETKIND", f"FBANK with TOOLKIT = {config.toolkit}")
+    for setting, holds, expected in (
+        ("USEPOWER", config.use_power, "T"),
+        ("USEHAMMING", not config.use_hamming, "F"),
+        ("ZMEANSOURCE", not config.zero_mean_source, "F"),
+        ("DOUBLEFFT", not config.double_fft, "F"),
+        ("KALDI", not config.kaldi, "F"),
+        ("WARPFREQ", config.warp == 1.0, "1"),
+        ("PREEMCOEF", config.toolkit != "WHISPER" or config.preemphasis == 0, "0"),
+    ):
+        expect(holds, setting, f"{expected} with TOOLKIT = {config.toolkit}")
 
 
 def check_speech_mean(config: FeatureConfig, expect: Callable[[bool, str, str], None]) -> None:

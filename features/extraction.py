@@ -147,6 +147,8 @@ class Plan:
         kind = self.config.base_kind
         if kind == "MELSPEC":
             return bank
+        if self.config.toolkit:
+            return whisper_scale(bank) if self.config.toolkit == "WHISPER" else nemo_scale(bank)
         if self.config.sphinx:
             bank += SPHINX_FLOOR
         else:
@@ -185,6 +187,19 @@ class Carried:
 
         self.noise = self.noise or NoiseRemoval()
         self.noise.reduce(bank)
+
+
+def whisper_scale(bank: Float32Array) -> Float32Array:
+    """Return log10 of filter outputs (num_channels, T), at most 8 below the largest, scaled as Whisper does."""
+    logs = np.log10(np.maximum(bank, np.float32(1e-10)))
+    return (np.maximum(logs, logs.max() - np.float32(8.0)) + np.float32(4.0)) / np.float32(4.0)
+
+
+def nemo_scale(bank: Float32Array) -> Float32Array:
+    """Return logs of filter outputs (num_channels, T), each row with mean 0 and deviation 1, as NeMo does."""
+    logs = np.log(bank + np.float32(2.0**-24))
+    deviation = logs.std(axis=1, ddof=1, keepdims=True) if logs.shape[1] > 1 else np.float32(0.0)
+    return (logs - logs.mean(axis=1, keepdims=True)) / (deviation + np.float32(1e-5))
 
 
 def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:

@@ -3,6 +3,8 @@
 Source: HTK Book 3.4, section 5.4 (filterbank) and 5.6 (vocal tract length normalisation).
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -92,7 +94,7 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     centres = filter_centres(config, sample_rate)
     bins = np.arange(first_bin, last_bin + 1)
     positions = mel(bins * resolution)
-    check_every_filter_has_a_bin(positions, centres, resolution)
+    check_every_filter_has_a_bin(positions, centres, resolution, hertz(centres))
     # lower: number of centres 1..num_channels + 1 strictly below the bin, at most num_channels.
     lower = np.minimum(np.searchsorted(centres[1:], positions, side="left"), config.num_channels)
     falling = (centres[lower + 1] - positions) / (centres[lower + 1] - centres[lower])
@@ -123,13 +125,42 @@ def sphinx_filter_weights(config: FeatureConfig, sample_rate: float, fft_length:
     return weights
 
 
-def check_every_filter_has_a_bin(positions: Float64Array, centres: Float64Array, resolution: float) -> None:
-    """Raise ConfigError for a filter without bins.  positions: mel frequencies of the bins, increasing."""
+def slaney_filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> Float64Array:
+    """Return the weights (num_bins, num_channels) float64 of spectrum bins, as librosa computes them.
+
+    The filters are triangles in Hz of area 1 at equal distances on Slaney's mel scale: 3 mel per 200 Hz below 1 kHz, 27
+    per ln 6.4 above.  Raises ConfigError for a filter without any bin.
+
+    References
+    ----------
+    M. Slaney, Auditory Toolbox, version 2, Interval Research Corporation, 1998.
+    """
+    resolution = sample_rate / fft_length
+    lowest, highest = (
+        3 * limit / 200 if limit < 1000 else 15 + 27 * math.log(limit / 1000) / math.log(6.4)
+        for limit in band_limits(config, sample_rate)
+    )
+    mels = np.linspace(lowest, highest, config.num_channels + 2)
+    corners = np.where(mels < 15, mels * (200 / 3), 1000 * np.exp((mels - 15) * (math.log(6.4) / 27)))
+    bins = np.arange(fft_length // 2 + 1) * resolution
+    check_every_filter_has_a_bin(bins, corners, resolution, corners)
+    low, centre, high = corners[:-2], corners[1:-1], corners[2:]
+    triangles = np.minimum((bins[:, None] - low) / (centre - low), (high - bins[:, None]) / (high - centre))
+    return np.maximum(triangles, 0.0) * (2.0 / (high - low))
+
+
+def check_every_filter_has_a_bin(
+    positions: Float64Array, centres: Float64Array, resolution: float, frequencies: Float64Array
+) -> None:
+    """Raise ConfigError for a filter without bins.
+
+    positions: of the bins, on the scale of the centres, increasing; frequencies: the centres in Hz.
+    """
     first = np.searchsorted(positions, centres[:-2], side="right")
     empty = np.flatnonzero(np.searchsorted(positions, centres[2:], side="left") <= first)
     if empty.size:
         channel = int(empty[0])
-        low, high = hertz(centres[[channel, channel + 2]])
+        low, high = frequencies[[channel, channel + 2]]
         raise ConfigError(
             f"NUMCHANS = {len(centres) - 2}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) contains no spectrum "
             f"bin (one every {resolution:.2f} Hz); expected fewer channels or a longer WINDOWSIZE"

@@ -45,6 +45,7 @@ def feature_record(config: FeatureConfig, rates: Iterable[float] = ()) -> Featur
     names += ["ACCWINDOW"] if config.has("A") else []
     names += ["THIRDWINDOW"] if config.has("T") else []
     names += ["SPHINX", "REMOVENOISE"] if config.sphinx else []
+    names += ["TOOLKIT"] if config.toolkit else []
     names += ["SPEECHMEAN"] if config.has("Z") else []
     settings = {name: TYPES[name](getattr(config, SETTINGS[name][0])) for name in names}
     settings |= {name: settings[name] if settings[name] >= 0 else -1.0 for name in ("LOFREQ", "HIFREQ")}

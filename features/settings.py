@@ -119,6 +119,12 @@ SETTINGS: dict[str, Setting] = {
     "THIRDWINDOW": Setting("third_window", parse_int, "half width of the window of third differentials, frames"),
     "SIMPLEDIFFS": Setting("simple_differences", parse_bool, "differences in place of regression"),
     "SPHINX": Setting("sphinx", parse_bool, "pre-emphasis, filters and logarithm of CMU Sphinx, for its models"),
+    "TOOLKIT": Setting(
+        "toolkit",
+        parse_word,
+        "`WHISPER` or `NEMO`: FBANK as these toolkits compute it, for their models, of whole utterances; needs "
+        "`USEPOWER = T` and `USEHAMMING = F`",
+    ),
     "REMOVENOISE": Setting(
         "remove_noise", parse_bool, "with SPHINX, reduce the noise of each filter as CMU Sphinx does"
     ),

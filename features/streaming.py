@@ -76,6 +76,10 @@ class FeatureStream:
                 "ENORMALISE = T needs the loudest frame of the whole utterance; expected F for a stream "
                 "(and a network that was trained with it)"
             )
+        if config.toolkit:
+            raise ConfigError(
+                f"TOOLKIT = {config.toolkit} has features of whole utterances; expected others for a stream"
+            )
         if config.dither > 0:
             raise ConfigError(
                 f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "

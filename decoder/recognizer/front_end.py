@@ -160,7 +160,7 @@ class FrontEnd:
     def times(self, rate: float) -> FrameTimes:
         """Return when the columns of scores were spoken, in fine times."""
         period = self.period(rate)
-        return FrameTimes(period, (self.config.window_size - period) / 2, is_fine=True)
+        return FrameTimes(period, self.config.first_centre - period / 2, is_fine=True)
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""

@@ -18,7 +18,7 @@ MAX_SUBSAMPLING = 100  # frames
 QUALIFIERS = "EDNATZ0"  # of a kind, in HTK's order; the others concern the storage
 KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
 TYPES: dict[str, type] = {
-    "TARGETKIND": str,
+    **dict.fromkeys(("TARGETKIND", "TOOLKIT"), str),
     **dict.fromkeys(("TARGETRATE", "WINDOWSIZE", "PREEMCOEF", "LOFREQ", "HIFREQ"), float),
     **dict.fromkeys(("CEPLIFTER", "COMPRESSFACT", "ESCALE", "SILFLOOR"), float),
     **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
