@@ -11,10 +11,10 @@ from readers.audio.raw import RawFormat
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
-BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
+BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP", "WAVEFORM")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
 QUALIFIERS = "E0NDATZCK"  # HTK's qualifiers of a target kind, except V (vector quantisation)
-TOOLKITS = ("WHISPER", "NEMO")
+TOOLKITS = {"WHISPER": "FBANK", "NEMO": "FBANK", "WAV2VEC2": "WAVEFORM"}  # with their kinds of features
 SOURCE_FORMATS = ("WAV", "WAVE", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 # HTK's other formats of audio, and why they cannot be read.
 OTHER_FORMATS = {
@@ -25,7 +25,7 @@ OTHER_FORMATS = {
     **dict.fromkeys(("TIMIT", "SCRIBE", "SDES1", "OGI", "ESIG"), "is a format that cannot be read; convert it to WAV"),
     "AUDIO": "is live audio; features are computed from files",
 }
-OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
+OTHER_KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
 SOURCE_RATE_TOLERANCE = 1e-3  # users write 453.5 for 22050 Hz
 MAX_DELTA_WINDOW = 1000  # frames on either side; protects the memory from a typing error
 
@@ -49,7 +49,8 @@ class FeatureConfig:
     Parameters
     ----------
     target_kind : str
-        Base kind FBANK, MELSPEC, MFCC or PLP with qualifiers, such as FBANK_Z_D_A.
+        Base kind FBANK, MELSPEC, MFCC or PLP with qualifiers, such as FBANK_Z_D_A; or WAVEFORM, a frame for each
+        sample, from -1 to 1, for networks that take samples.
     target_rate, window_size : float
         Frame period and window length, 100 ns units.
     source_rate : float
@@ -102,7 +103,8 @@ class FeatureConfig:
         unit area and corners at bins, and 1e-4 is added before the logarithm.
     remove_noise : bool
         With `sphinx`, follow the noise of each filter and reduce it.
-    toolkit : {"", "WHISPER", "NEMO"}
+    toolkit : {"", "WHISPER", "NEMO", "WAV2VEC2"}
+        WAV2VEC2: samples with mean 0 and deviation 1 in each utterance, for WAVEFORM.  The others:
         Log mel energies of whole utterances as these toolkits compute them: a Hann window centred at k * hop for frame
         k < N // hop, filters of area 1 in Hz on Slaney's mel scale, samples from -1 to 1.  WHISPER: the FFT is as long
         as the window, repeated samples beyond the ends, log10 at most 8 below the largest value, (x + 4) / 4.  NEMO:
@@ -169,7 +171,7 @@ class FeatureConfig:
     @property
     def first_centre(self) -> float:
         """Time of the centre of the first window, in 100 ns units."""
-        return 0.0 if self.toolkit else self.window_size / 2
+        return 0.0 if self.toolkit and self.base_kind == "FBANK" else self.window_size / 2
 
     def is_source_rate(self, rate: float) -> bool:
         """Return whether a sample rate in Hz is that of `source_rate`, up to the rounding of its period."""
@@ -221,6 +223,8 @@ class FeatureConfig:
     @property
     def num_static(self) -> int:
         """Number of rows of the static features: coefficients, then c0, then log energy."""
+        if self.base_kind == "WAVEFORM":
+            return 1
         coefficients = self.num_cepstra if self.base_kind in CEPSTRAL_KINDS else self.num_channels
         return coefficients + self.has("0") + self.has("E")
 
@@ -265,6 +269,8 @@ def check_kinds(config: FeatureConfig) -> None:
     for qualifier, needed in (("A", "D"), ("T", "A"), ("N", "E"), ("N", "D")):
         if qualifier in qualifiers and needed not in qualifiers:
             raise SettingError("TARGETKIND", kind, f"_{needed} where _{qualifier} is")
+    if qualifiers and base == "WAVEFORM":
+        raise SettingError("TARGETKIND", kind, "no qualifiers of WAVEFORM")
     if "0" in qualifiers and base not in CEPSTRAL_KINDS:
         raise SettingError("TARGETKIND", kind, f"_0 with {' or '.join(CEPSTRAL_KINDS)} only")
     if config.source_format and config.source_format not in SOURCE_FORMATS:
@@ -334,8 +340,11 @@ def check_toolkit(config: FeatureConfig, expect: Callable[[bool, str, str], None
     """Check that settings do not contradict the conventions of another toolkit."""
     if not config.toolkit:
         return
-    expect(config.toolkit in TOOLKITS, "TOOLKIT", " or ".join(TOOLKITS))
-    expect(config.target_kind == "FBANK", "TARGETKIND", f"FBANK with TOOLKIT = {config.toolkit}")
+    expect(config.toolkit in TOOLKITS, "TOOLKIT", ", ".join(TOOLKITS))
+    kind = TOOLKITS[config.toolkit]
+    expect(config.target_kind == kind, "TARGETKIND", f"{kind} with TOOLKIT = {config.toolkit}")
+    if kind == "WAVEFORM":
+        return
     for setting, holds, expected in (
         ("USEPOWER", config.use_power, "T"),
         ("USEHAMMING", not config.use_hamming, "F"),

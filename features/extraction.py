@@ -18,7 +18,7 @@ from features.cepstrum import (
 )
 from features.config import FeatureConfig
 from features.dynamics import deltas, normalise_energy, subtract_mean
-from features.spectrum import Spectrum
+from features.spectrum import FULL_SCALE, Spectrum
 from readers.common.arrays import Array, Float32Array, Float64Array
 from readers.common.environment import one_blas_thread
 from readers.errors import ConfigError, ShapeError
@@ -118,10 +118,13 @@ class Plan:
         carried = carried or Carried()
         # With several threads, BLAS adds in another order; the features would depend on the machine.
         with one_blas_thread, np.errstate(over="ignore", invalid="ignore"):
-            bank, energies = self.spectrum.filterbank(samples, carried.sample)
-            if self.config.remove_noise:
-                carried.reduce_noise(bank)
-            static = self.static_block(bank, energies)
+            if self.config.base_kind == "WAVEFORM":
+                static = waveform(samples, normalised=bool(self.config.toolkit))
+            else:
+                bank, energies = self.spectrum.filterbank(samples, carried.sample)
+                if self.config.remove_noise:
+                    carried.reduce_noise(bank)
+                static = self.static_block(bank, energies)
         if not np.isfinite(static).all():
             problem = "a value is infinite or NaN" if not np.isfinite(samples).all() else "values are too large"
             raise ShapeError(f"samples: {problem}; expected finite numbers on the scale of 16-bit integers")
@@ -187,6 +190,14 @@ class Carried:
 
         self.noise = self.noise or NoiseRemoval()
         self.noise.reduce(bank)
+
+
+def waveform(samples: Float32Array, normalised: bool) -> Float32Array:
+    """Return samples from -1 to 1, (1, T); normalised: with mean 0 and deviation 1, as wav2vec 2.0 takes them."""
+    scaled = samples / np.float32(FULL_SCALE)
+    if normalised:
+        scaled = (scaled - scaled.mean()) / np.sqrt(scaled.var() + np.float32(1e-7))
+    return np.asfortranarray(scaled[None])
 
 
 def whisper_scale(bank: Float32Array) -> Float32Array:

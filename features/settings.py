@@ -75,7 +75,8 @@ SETTINGS: dict[str, Setting] = {
     "TARGETKIND": Setting(
         "target_kind",
         parse_word,
-        "kind of the features: FBANK, MELSPEC, MFCC or PLP with qualifiers, such as `FBANK_Z_D_A`",
+        "kind of the features: FBANK, MELSPEC, MFCC or PLP with qualifiers, such as `FBANK_Z_D_A`; or `WAVEFORM`, "
+        "samples from -1 to 1",
     ),
     "TARGETRATE": Setting("target_rate", parse_float, "frame period, 100 ns"),
     "SAVECOMPRESSED": Setting("save_compressed", parse_bool, "compress the files (`_C`)"),
@@ -122,8 +123,8 @@ SETTINGS: dict[str, Setting] = {
     "TOOLKIT": Setting(
         "toolkit",
         parse_word,
-        "`WHISPER` or `NEMO`: FBANK as these toolkits compute it, for their models, of whole utterances; needs "
-        "`USEPOWER = T` and `USEHAMMING = F`",
+        "`WHISPER` or `NEMO`: FBANK as these toolkits compute it, for their models, of whole utterances, which needs "
+        "`USEPOWER = T` and `USEHAMMING = F`; `WAV2VEC2`: WAVEFORM with mean 0 and deviation 1",
     ),
     "REMOVENOISE": Setting(
         "remove_noise", parse_bool, "with SPHINX, reduce the noise of each filter as CMU Sphinx does"

@@ -14,7 +14,7 @@ from readers.htk.units import TICKS_PER_SECOND
 # The windowed frames and spectra of one pass (512 KB) fit into the second-level cache.  64, 128 and 256 frames are
 # equally fast within 10 % noise.
 FRAMES_PER_PASS = 128
-FULL_SCALE = 32768.0  # of samples from -1 to 1, which TOOLKIT expects
+FULL_SCALE = 32768.0  # of samples from -1 to 1, which TOOLKIT and WAVEFORM expect
 MAX_WINDOW = 1 << 16  # samples, more than a second of any audio; protects the memory from a damaged sample rate
 
 
@@ -40,6 +40,9 @@ class Spectrum:
 
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
+        if config.base_kind == "WAVEFORM":
+            one = np.ones((1, 1), np.float32)
+            return cls(one[0], 1, 1, one, 0.0, use_power=False, zero_mean=False, energy="", emphasis_goes_on=False)
         length, hop = window_samples(config, sample_rate)
         fft_length = 1 << (length - 1).bit_length() + config.double_fft
         if config.toolkit:

@@ -1,7 +1,8 @@
 """Scores from ONNX models of whole utterances, such as CTC models of other toolkits.
 
 The model takes a batch of features, (batch, frames, rows) or (batch, rows, frames), and perhaps the number of frames of
-each utterance, as whole numbers (batch,).  It returns (batch, columns, outputs), logarithms of probabilities or inputs
+each utterance, as whole numbers (batch,); or a batch of samples, (batch, samples), and perhaps their numbers or a mask
+(batch, samples), as wav2vec 2.0 does.  It returns (batch, columns, outputs), logarithms of probabilities or inputs
 of a softmax, for the same number of columns or fewer, and perhaps the number of columns of each utterance.  NeMo
 and icefall export such models.
 """
@@ -28,6 +29,7 @@ from readers.errors import ModelError, ShapeError
 FLOATS = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 COUNTS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 PROBES = 400, 800  # frames of two utterances that tell how many frames are a column
+SAMPLES = 40  # in place of a frame
 LEAST_SUM = 1e-3  # by which a sum of probabilities differs from 1
 
 
@@ -41,7 +43,7 @@ class SequenceScorer(WindowScorer):
     Parameters
     ----------
     session : onnxruntime.InferenceSession
-        See `open_session`; its first input has three dimensions.
+        See `open_session`; its first input is a batch.
     source : str
         Name in messages.
     output : str, optional
@@ -69,18 +71,20 @@ class SequenceScorer(WindowScorer):
         if features.type not in FLOATS or len(counts) > 1 or any(count.type not in COUNTS for count in counts):
             listed = ", ".join(f"{node.name} {node.type} {node.shape}" for node in session.get_inputs())
             raise ModelError(
-                f"{source}: inputs {listed}; expected floats (batch, frames, rows) or (batch, rows, frames), and at "
-                "most the numbers of frames"
+                f"{source}: inputs {listed}; expected floats (batch, frames, rows), (batch, rows, frames) or (batch, "
+                "samples), and at most the numbers of frames"
             )
         self._dtype = FLOATS[features.type]
         self._count_type = COUNTS[counts[0].type] if counts else None
-        fixed = [axis for axis in (1, 2) if isinstance(features.shape[axis], int)]
-        if len(fixed) != 1:
+        self._takes_samples = len(features.shape) == 2
+        self._takes_mask = bool(counts) and len(counts[0].shape) == 2
+        fixed = [axis for axis in range(1, len(features.shape)) if isinstance(features.shape[axis], int)]
+        if len(fixed) != 1 and not self._takes_samples:
             raise ModelError(
                 f"{source}: input {features.name!r} is {features.shape}; expected one fixed number, the rows of a frame"
             )
         self._rows_first = fixed == [1]
-        self.dim = features.shape[fixed[0]]
+        self.dim = 1 if self._takes_samples else features.shape[fixed[0]]
         floats = [node.name for node in session.get_outputs() if node.type in FLOATS]
         self.output = chosen_output(source, session, output or (floats[0] if floats else None))
         self.num_outputs = 0  # not known yet
@@ -100,21 +104,22 @@ class SequenceScorer(WindowScorer):
 
     def _probe(self) -> int:
         """Run the model on two utterances to find the number of outputs, and of the frames of a column."""
-        noise = np.random.default_rng(0).normal(size=(PROBES[-1], self.dim))
-        few, many = (self._run(noise[:count]) for count in PROBES)
+        counts = [count * (SAMPLES if self._takes_samples else 1) for count in PROBES]
+        noise = np.random.default_rng(0).normal(size=(counts[-1], self.dim))
+        few, many = (self._run(noise[:count]) for count in counts)
         if few.min() >= 0 and np.allclose(few.sum(axis=1), 1, atol=LEAST_SUM):
             raise ModelError(
                 f"{self.source}: {self.output!r} has probabilities; expected their logarithms, or inputs of a softmax"
             )
         self.num_outputs = few.shape[1]
         more = len(many) - len(few)
-        subsampling = round((PROBES[1] - PROBES[0]) / more) if more > 0 else 0
+        subsampling = round((counts[1] - counts[0]) / more) if more > 0 else 0
         fits = 1 <= subsampling <= MAX_SUBSAMPLING
         if not fits or any(
-            abs(len(rows) - count / subsampling) > 2 + subsampling for rows, count in zip((few, many), PROBES)
+            abs(len(rows) - count / subsampling) > 2 + subsampling for rows, count in zip((few, many), counts)
         ):
             raise ModelError(
-                f"{self.source}: {len(few)} columns for {PROBES[0]} frames, {len(many)} for {PROBES[1]}; expected one "
+                f"{self.source}: {len(few)} columns for {counts[0]} frames, {len(many)} for {counts[1]}; expected one "
                 f"for every n-th frame, n from 1 to {MAX_SUBSAMPLING}"
             )
         return subsampling
@@ -145,10 +150,11 @@ class SequenceScorer(WindowScorer):
 
     def _run(self, rows: np.ndarray) -> np.ndarray:
         """Return the output of the model (columns, outputs) for frames (T, dim)."""
-        features = rows.T if self._rows_first else rows
+        features = rows.T if self._rows_first else rows[:, 0] if self._takes_samples else rows
         feed: dict[str, np.ndarray] = {self._features: np.ascontiguousarray(features[None], self._dtype)}
         if self._counts is not None:
-            feed[self._counts] = np.array([len(rows)], self._count_type)
+            mask = np.ones((1, len(rows)), self._count_type)
+            feed[self._counts] = mask if self._takes_mask else mask.sum(axis=1, dtype=self._count_type)
         try:
             values = self._session.run([self.output], feed)[0]
         except Exception as fault:  # the exceptions of onnxruntime have no common base
@@ -163,9 +169,10 @@ class SequenceScorer(WindowScorer):
 
 
 def takes_sequences(session: Any) -> bool:
-    """Return whether the first input of an ONNX model has three dimensions, with a batch."""
+    """Return whether the first input of an ONNX model is a batch: of features, or of samples, (batch, samples)."""
     inputs = session.get_inputs()
-    return bool(inputs) and len(inputs[0].shape) == 3
+    shape = inputs[0].shape if inputs else []
+    return len(shape) == 3 or (len(shape) == 2 and not isinstance(shape[1], int))
 
 
 def open_onnx_scorer(

@@ -60,6 +60,8 @@ class HcopyOptions(Options):
     def features(self) -> FeatureConfig:
         """The features that the configuration and the options of audio describe."""
         config = FeatureConfig.from_hcopy(self.settings)
+        if config.base_kind == "WAVEFORM":
+            raise ConfigError(f"{self.config}: TARGETKIND = WAVEFORM; expected features, as files of audio are samples")
         channel = config.channel if self.audio.channel is None else self.audio.channel
         return replace(config, raw=self.audio.raw, upsample=self.audio.upsample, channel=channel)
 

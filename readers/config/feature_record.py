@@ -14,9 +14,9 @@ IGNORE_HINT = "ignoreFeatureMismatch=true uses them anyway"  # end of messages a
 MAX_RATES = 16  # a record of more sample rates names none
 MAX_CONTEXT = 10_000  # frames
 MAX_ROWS = 1000  # of static features
-MAX_SUBSAMPLING = 100  # frames
+MAX_SUBSAMPLING = 1000  # frames, or samples
 QUALIFIERS = "EDNATZ0"  # of a kind, in HTK's order; the others concern the storage
-KINDS = ("LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
+KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "MFCC", "FBANK", "MELSPEC", "PLP")  # others say nothing
 TYPES: dict[str, type] = {
     **dict.fromkeys(("TARGETKIND", "TOOLKIT"), str),
     **dict.fromkeys(("TARGETRATE", "WINDOWSIZE", "PREEMCOEF", "LOFREQ", "HIFREQ"), float),

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from features import FeatureConfig, FeatureStream, extract, feature_record
+from features import FeatureConfig, FeatureStream, extract, feature_record, frame_period
 from features.record import config_of
 from readers.errors import ConfigError
 
@@ -74,6 +74,16 @@ def test_nemo():
     np.testing.assert_allclose(extract(SAMPLES, config("NEMO"), RATE), expected, atol=2e-4)
 
 
+def test_samples():
+    plain = extract(SAMPLES, FeatureConfig(target_kind="WAVEFORM"), RATE)
+    np.testing.assert_array_equal(plain, SAMPLES[None] / 32768)
+    assert frame_period(FeatureConfig(target_kind="WAVEFORM"), RATE) == 625
+    normalised = extract(SAMPLES, FeatureConfig(target_kind="WAVEFORM", toolkit="WAV2VEC2"), RATE)
+    scaled = SAMPLES / 32768
+    expected = (scaled - scaled.mean()) / np.sqrt(scaled.var() + 1e-7)
+    np.testing.assert_allclose(normalised, expected[None], atol=1e-5)
+
+
 @pytest.mark.parametrize(("toolkit", "more"), [("WHISPER", {"preemphasis": 0.0}), ("NEMO", {})])
 def test_the_first_window_is_centred_at_the_first_sample(toolkit, more):
     made = config(toolkit, **more)
@@ -86,11 +96,13 @@ def test_the_first_window_is_centred_at_the_first_sample(toolkit, more):
 @pytest.mark.parametrize(
     ("toolkit", "more", "message"),
     [
-        ("KALDI", {}, "TOOLKIT = KALDI; expected WHISPER or NEMO"),
+        ("KALDI", {}, "TOOLKIT = KALDI; expected WHISPER, NEMO, WAV2VEC2"),
         ("NEMO", {"target_kind": "MFCC"}, "TARGETKIND = MFCC; expected FBANK with TOOLKIT = NEMO"),
         ("NEMO", {"target_kind": "FBANK_Z"}, "expected FBANK with"),
         ("NEMO", {"use_power": False}, "USEPOWER = False; expected T with"),
         ("NEMO", {"use_hamming": True}, "USEHAMMING = True; expected F with"),
+        ("WAV2VEC2", {}, "TARGETKIND = FBANK; expected WAVEFORM with TOOLKIT = WAV2VEC2"),
+        ("", {"target_kind": "WAVEFORM_Z"}, "TARGETKIND = WAVEFORM_Z; expected no qualifiers of WAVEFORM"),
         ("WHISPER", {}, r"PREEMCOEF = 0\.97; expected 0 with TOOLKIT = WHISPER"),
     ],
 )

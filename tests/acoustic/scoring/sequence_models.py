@@ -40,3 +40,27 @@ def write_model(path, rows_first=False, counts=True, subsampling=1, normalised=T
         outputs.append(helper.make_tensor_value_info("encoded", INT64, ["B"]))
     graph = helper.make_graph(nodes, "ctc", inputs, outputs, constants)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def write_samples_model(path, matrix, step, counts=None):
+    """A convolution of samples (B, samples), the length of the rows of `matrix`; counts: shape of a second input."""
+    inputs = [helper.make_tensor_value_info("input_values", FLOAT, ["B", "N"])]
+    if counts is not None:
+        inputs.append(helper.make_tensor_value_info("attention_mask", INT64, counts))
+    constants = [
+        numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        numpy_helper.from_array(np.ascontiguousarray(matrix[:, None, :]), "W"),
+    ]
+    nodes = [
+        helper.make_node("Unsqueeze", ["input_values", "axis"], ["channels"]),
+        helper.make_node("Conv", ["channels", "W"], ["rows"], strides=[step]),
+        helper.make_node("Transpose", ["rows"], ["logits"], perm=[0, 2, 1]),
+    ]
+    if counts is not None:  # a mask of ones, or counts of samples, change nothing
+        nodes.append(helper.make_node("Cast", ["attention_mask"], ["floats"], to=FLOAT))
+        nodes.append(helper.make_node("ReduceMax", ["floats"], ["largest"], keepdims=0))
+        nodes.append(helper.make_node("Div", ["largest", "largest"], ["one"]))
+        nodes.append(helper.make_node("Mul", ["logits", "one"], ["scaled"]))
+    outputs = [helper.make_tensor_value_info("logits" if counts is None else "scaled", FLOAT, ["B", "S", len(matrix)])]
+    graph = helper.make_graph(nodes, "ctc", inputs, outputs, constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)

@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 
 from acoustic.scoring.opening import open_scorer
 from acoustic.scoring.sequence_scorer import SequenceScorer
-from tests.acoustic.scoring.sequence_models import OUTPUTS, ROWS, weights, write_model
+from tests.acoustic.scoring.sequence_models import OUTPUTS, ROWS, weights, write_model, write_samples_model
 
 FRAMES = np.random.default_rng(1).normal(size=(ROWS, 21)).astype(np.float32)
 
@@ -42,6 +42,16 @@ def test_scores(tmp_path, form):
         assert scores.dtype == np.float32
         assert scores.flags.f_contiguous
         np.testing.assert_allclose(scores, log_softmax(weights() @ FRAMES[:, ::step]), atol=1e-5)
+
+
+@pytest.mark.parametrize("counts", [None, ["B"], ["B", "N"]], ids=["torchaudio", "lengths", "Hugging Face"])
+def test_scores_of_samples(tmp_path, counts):
+    write_samples_model(tmp_path / "ctc.onnx", weights(), 320, counts)
+    scorer = open_scorer(tmp_path / "ctc.onnx")
+    assert (scorer.dim, scorer.num_outputs, scorer.subsampling) == (1, OUTPUTS, 320)
+    samples = np.random.default_rng(1).normal(size=(1, 3200)).astype(np.float32)
+    expected = log_softmax(weights() @ samples.reshape(10, 320)[:, :ROWS].T)
+    np.testing.assert_allclose(scorer.score(samples), expected, atol=1e-5)
 
 
 def test_priors_are_subtracted(tmp_path):

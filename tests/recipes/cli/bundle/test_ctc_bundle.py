@@ -9,16 +9,17 @@ from decoder.lm.estimation import estimate
 from decoder.recognizer import Recognizer
 from decoder.recognizer.assembly import open_decoder, open_lm
 from decoder.search.options import SearchOptions
-from features import FeatureConfig, extract
+from features import FeatureConfig, extract, frame_period
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 from readers.language.arpa import write_arpa
 from recipes.packing import PackOptions, PartOptions, make_bundle
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
-from tests.acoustic.scoring.sequence_models import write_model
+from tests.acoustic.scoring.sequence_models import write_model, write_samples_model
 
 RATE = 16000
 KALDI = """TARGETKIND = FBANK
@@ -34,14 +35,28 @@ LOFREQ = 20
 """
 
 
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
+NEMO = """TARGETKIND = FBANK
+TARGETRATE = 100000
+WINDOWSIZE = 250000
+TOOLKIT = NEMO
+USEHAMMING = F
+USEPOWER = T
+NUMCHANS = 8
+"""
+FEATURES = {"kaldi": KALDI, "nemo": NEMO, "wav2vec2": "TARGETKIND = WAVEFORM\nTOOLKIT = WAV2VEC2\n"}
+
+
+@pytest.fixture(scope="module", params=FEATURES)
+def parts(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("ctc")
     (directory / "tokens.txt").write_text("a\nb\nc\n")  # the blank comes last, as of NeMo
-    (directory / "fbank.hcopy").write_text(KALDI)
+    (directory / "fbank.hcopy").write_text(FEATURES[request.param])
     write_arpa(directory / "lm.arpa", estimate([["AB", "C"], ["C", "AB"], ["BA"]], 2, "kn"))
     matrix = 0.3 * np.random.default_rng(2).normal(size=(4, 8)).astype(np.float32)
-    write_model(directory / "ctc.onnx", rows_first=True, subsampling=4, matrix=matrix)
+    if request.param == "wav2vec2":
+        write_samples_model(directory / "ctc.onnx", matrix, step=320)
+    else:
+        write_model(directory / "ctc.onnx", rows_first=True, subsampling=4, matrix=matrix)
     return PartOptions(
         model=directory / "ctc.onnx", tokens=directory / "tokens.txt", lm=directory / "lm.arpa",
         features=directory / "fbank.hcopy", rate=RATE,
@@ -60,11 +75,14 @@ def test_a_bundle_recognises_like_its_parts(parts, tmp_path):
     decoder = open_decoder(tmp_path / "graph/graph.dg", tmp_path / "graph/cntkmap", open_lm(parts.lm, None), options)
     config = FeatureConfig.from_hcopy(read_hcopy_config(parts.features))
     frames = extract(samples.astype(np.int16).astype(np.float32), config, RATE)
-    expected = decoder.decode(open_scorer(parts.model).score(frames))
+    scorer = open_scorer(parts.model)
+    expected = decoder.decode(scorer.score(frames))
     assert expected.text
     assert [word.text for word in transcript.words] == expected.text
     starts = [word.start for word in transcript.words]
-    np.testing.assert_allclose(starts, [0.04 * word.start for word in expected.words], atol=0.03)
+    period = frame_period(config, RATE) * scorer.subsampling / TICKS_PER_SECOND
+    assert period in (0.04, 0.02)
+    np.testing.assert_allclose(starts, [period * word.start for word in expected.words], atol=0.03)
     assert all(0 < word.confidence <= 1 for word in transcript.words)
 
 
