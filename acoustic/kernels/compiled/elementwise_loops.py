@@ -130,19 +130,19 @@ def sum_frames(frames: Array, total: Array) -> None:
 
 
 @loop
-def moments(frames: Array, mean: Array, variance: Array) -> None:
-    """mean and variance (float64) of every column of frames; the variance in a second pass, about the mean."""
+def moments(frames: Array, first: int, mean: Array, variance: Array) -> None:
+    """mean and variance (float64) of columns from `first` on; the variance in a second pass, about the mean."""
     count = frames.shape[0]
     mean[:] = 0.0
     for t in range(count):
-        for i in range(frames.shape[1]):
-            mean[i] += frames[t, i]
+        for i in range(mean.shape[0]):
+            mean[i] += frames[t, first + i]
     for i in range(mean.shape[0]):
         mean[i] /= count
     variance[:] = 0.0
     for t in range(count):
-        for i in range(frames.shape[1]):
-            d = frames[t, i] - mean[i]
+        for i in range(mean.shape[0]):
+            d = frames[t, first + i] - mean[i]
             variance[i] += d * d
     for i in range(mean.shape[0]):
         variance[i] /= count
@@ -157,15 +157,15 @@ def scale_shift(frames: Array, centre: Array, factor: Array, bias: Array) -> Non
 
 
 @loop
-def gradient_moments(grad: Array, frames: Array, centre: Array, total: Array, match: Array) -> None:
-    """total = the sum over frames of grad, match = that of grad * (frames - centre), float64."""
+def gradient_moments(grad: Array, frames: Array, first: int, centre: Array, total: Array, match: Array) -> None:
+    """total = the sum of grad, match = that of grad * (frames - centre), float64, of columns from `first` on."""
     total[:] = 0.0
     match[:] = 0.0
     for t in range(grad.shape[0]):
-        for i in range(grad.shape[1]):
-            g = grad[t, i]
+        for i in range(total.shape[0]):
+            g = grad[t, first + i]
             total[i] += g
-            match[i] += g * (frames[t, i] - centre[i])
+            match[i] += g * (frames[t, first + i] - centre[i])
 
 
 @loop

@@ -27,13 +27,24 @@ def share_rows(team: ThreadTeam | None, loop: Callable[..., Any], arrays: Sequen
 
     settings: further arguments of the loop. Returns the results of the calls in the order of the rows.
     """
-    if team is None or team.size == 1 or max(array.size for array in arrays) < SPLIT_FROM:
-        return [loop(*arrays, *settings)]
+
+    def take(rows: slice) -> Any:
+        return loop(*(array[rows] for array in arrays), *settings)
+
+    return in_shares(team, len(arrays[0]), max(array.size for array in arrays), take)
+
+
+def in_shares(team: ThreadTeam | None, count: int, num_elements: int, take: Callable[[slice], Any]) -> list[Any]:
+    """Call take(share) for shares of `count` items, divided among the team if there are many elements.
+
+    Returns the results of the calls in the order of the shares.
+    """
+    if team is None or team.size == 1 or num_elements < SPLIT_FROM:
+        return [take(slice(0, count))]
     results: list[Any] = [None] * team.size
 
-    def part(worker: int) -> None:
-        rows = team.share(worker, len(arrays[0]))
-        results[worker] = loop(*(array[rows] for array in arrays), *settings)
+    def work(worker: int) -> None:
+        results[worker] = take(team.share(worker, count))
 
-    team.run(part)
+    team.run(work)
     return results

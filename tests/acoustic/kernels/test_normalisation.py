@@ -6,6 +6,7 @@ import pytest
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.compiled import elementwise_loops
 from acoustic.kernels.compiled.elementwise import CompiledKernels
+from acoustic.runtime.thread_team import ThreadTeam
 
 PLAIN, COMPILED = ArrayKernels(np), CompiledKernels()
 shapes = pytest.mark.parametrize("shape", [(1, 1), (5, 1), (1, 7), (16, 3), (37, 40)])
@@ -72,14 +73,39 @@ def test_compiled_equals_interpreted(name):
         "centred_gradient": (2, 4, 0),
     }
     matrices, columns, results = count[name]
+    size, first = (3, [2]) if results else (5, [])  # of some columns
 
     def arguments():
         rng = np.random.default_rng(0)
         drawn = [rng.standard_normal((7, 5)).astype(np.float32) for _ in range(matrices)]
-        return [*drawn, *(rng.standard_normal(5).astype(np.float32) for _ in range(columns)), *np.zeros((results, 5))]
+        settings = [rng.standard_normal(size).astype(np.float32) for _ in range(columns)]
+        return [*drawn, *first, *settings, *np.zeros((results, size))]
 
     ours, theirs, compiled = arguments(), arguments(), getattr(elementwise_loops, name)
     compiled(*ours)
     getattr(compiled, "py_func", compiled)(*theirs)
-    for first, other in zip(ours, theirs):
-        np.testing.assert_allclose(first, other, rtol=1e-5, atol=1e-6)
+    for ours_after, theirs_after in zip(ours, theirs):
+        np.testing.assert_allclose(ours_after, theirs_after, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_threads_change_nothing(in_place, monkeypatch):
+    monkeypatch.setattr("acoustic.kernels.compiled.operands.SPLIT_FROM", 1)
+    shape = (37, 40)
+    x, centre, factor, shift, slope = draw(shape, 0), *(draw((37, 1), k) for k in range(1, 5))
+
+    def results(kernels):
+        computed = [*kernels.moments(x), *kernels.gradient_moments(draw(shape, 6), x, centre)]
+        for change in (
+            lambda grad, out: kernels.scale_shift(grad, centre, factor, shift, out),
+            lambda grad, out: kernels.centred_gradient(grad, x, centre, factor, shift, slope, out),
+            lambda grad, out: kernels.dropout(grad, 1 << 40, 0.4, out, first=11),
+        ):
+            grad = draw(shape, 7)
+            out = grad if in_place else np.full(shape, np.nan, np.float32, order="F")
+            change(grad, out)
+            computed.append(out)
+        return computed
+
+    for found, expected in zip(results(CompiledKernels(ThreadTeam(3))), results(COMPILED), strict=True):
+        np.testing.assert_array_equal(found, expected)
