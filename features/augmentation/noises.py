@@ -30,7 +30,7 @@ def noise(kind: str, num_samples: int, rate: float, rng: np.random.Generator) ->
         Of any level; not silent.
     """
     if kind == "coloured":
-        return _coloured(num_samples, rng.uniform(*COLOURS), rng)
+        return coloured(num_samples, rng.uniform(*COLOURS), rng)
     if kind == "hum":
         orders = rng.choice(MAINS) * np.arange(1, HARMONICS + 1)
         hum = _tones(orders[orders < rate / 2], num_samples, rate, rng)
@@ -38,7 +38,7 @@ def noise(kind: str, num_samples: int, rate: float, rng: np.random.Generator) ->
     return _music(num_samples, rate, rng)
 
 
-def _coloured(num_samples: int, exponent: float, rng: np.random.Generator) -> Float64Array:
+def coloured(num_samples: int, exponent: float, rng: np.random.Generator) -> Float64Array:
     """Noise whose power falls as 1 / frequency^exponent."""
     spectrum = np.fft.rfft(rng.standard_normal(num_samples))
     spectrum[1:] *= np.arange(1, len(spectrum)) ** (-exponent / 2)
