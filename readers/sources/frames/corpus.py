@@ -89,10 +89,12 @@ def build_corpus(
     labels: Sequence[CorpusLabels],
     max_frames: int | None,
     progress: Progress | None = None,
+    subsampling: int = 1,
 ) -> Corpus:
     """Check every utterance and return the usable ones.
 
-    max_frames: longer utterances are skipped; None for no limit.
+    max_frames: longer utterances are skipped; None for no limit.  subsampling: frames of a column; an utterance with
+    more labels than columns is skipped if the beginning of each label is marked.
     Raises FormatError or ShapeError for errors that do not concern a single utterance: SCPs of different lengths, files
     that do not match each other, states missing in the state list, classes beyond labelDim, labels with gaps.
     """
@@ -100,7 +102,7 @@ def build_corpus(
     entries = features[0].entries
     for label_stream in labels:
         label_stream.load(UtteranceKeys(entries, np.arange(len(entries))))
-    corpus = _Collector(labels)
+    corpus = _Collector(labels, subsampling)
     for line, entry in enumerate(entries):
         try:
             length = utterance_frames(features, line, max_frames)
@@ -150,6 +152,16 @@ def classes_of(stream: CorpusLabels, entry: Entry, length: int, period: int) -> 
             f"{entry.where}: {len(classes)} frames of labels in {stream.name}; expected {length}, as in the features"
         )
     return classes
+
+
+def require_columns(stream: CorpusLabels, entry: Entry, classes: np.ndarray, num_columns: int) -> None:
+    """Raise LabelsDoNotFit for more labels than columns, if each has to begin in a column of its own."""
+    num_labels = int((classes >= stream.num_classes).sum())
+    if num_labels > num_columns:
+        raise LabelsDoNotFit(
+            f"{entry.where}: {num_labels} labels in {stream.name}; expected at most {num_columns}, the columns with "
+            "frameSubsampling"
+        )
 
 
 def settle(stream: CorpusFeatures) -> None:
@@ -214,8 +226,9 @@ class _Column:
 class _Collector:
     """Collects utterances for a Corpus."""
 
-    def __init__(self, labels: Sequence[CorpusLabels]):
+    def __init__(self, labels: Sequence[CorpusLabels], subsampling: int):
         self._labels = labels
+        self._subsampling = subsampling
         self._lines = array("q")
         self._lengths = array("q")
         self._classes = [
@@ -230,6 +243,8 @@ class _Collector:
         """Add the utterance, or skip it if its labels are missing or of another length."""
         try:
             by_stream = [classes_of(stream, entry, length, period) for stream in self._labels]
+            for stream, classes in zip(self._labels, by_stream):
+                require_columns(stream, entry, classes, -(-length // self._subsampling))
         except LabelsDoNotFit as fault:
             self.skip(entry.key, str(fault))
             return

@@ -129,7 +129,8 @@ class FrameReader(Reader):
             return
         self._supervision = open_supervision(config, self.options, self.features[0], self.labels, self.warnings.append)
         self.num_supervised_outputs = getattr(self._supervision, "num_outputs", None)
-        corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
+        options = self.options
+        corpus = build_corpus(self.features, self.labels, options.max_utterance, progress, options.excerpts.subsampling)
         corpus = supervised(corpus, self.features[0], self._supervision, self.options, self.warnings)
         self._pages: list[PageFile] | None = None
         if self.options.method == "rollingWindow":

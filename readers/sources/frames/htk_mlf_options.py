@@ -123,12 +123,12 @@ class ReaderOptions(MismatchOptions, VisitOptions):
 
     def check_marks(self, labels: Sequence[CorpusLabels]) -> None:
         """Raise ConfigError for labels whose beginnings are marked, where frames of utterances may be left out."""
-        whole = not (self.frame_mode or self.truncated or self.excerpts.subsampling > 1 or self.excerpts.num_columns)
+        whole = not (self.frame_mode or self.truncated or self.excerpts.num_columns)
         for stream in labels:
             if stream.marks_begins and not whole:
                 raise ConfigError(
                     f"{stream.where}: phoneBoundaries of {stream.name}; expected frameMode=false, truncated=false and "
-                    "neither frameSubsampling nor chunkFrames with it, so that no label is lost"
+                    "no chunkFrames with it, so that no label is lost"
                 )
 
     @property

@@ -348,6 +348,22 @@ class CorpusLabels:
             classes[first[end > first]] += self.num_classes
         return classes
 
+    def in_columns(self, classes: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        """Return the classes (N,) of columns for those of the frames of an utterance; `marks_begins` loses no label.
+
+        frames: (N,) the frame of each column, ascending.  A label begins in the first column whose frame is not before
+        its first one or, where another label begins there, in the next; at the end in an earlier one.
+        """
+        columns = classes[frames]
+        if not self.marks_begins:
+            return columns
+        columns[columns >= self.num_classes] -= self.num_classes
+        begins = np.flatnonzero(classes >= self.num_classes)
+        before = np.arange(len(begins))
+        places = np.maximum.accumulate(np.searchsorted(frames, begins) - before)
+        columns[np.minimum(places, len(frames) - len(begins)) + before] = classes[begins]
+        return columns
+
     def matrix(self, classes: np.ndarray) -> np.ndarray:
         """Return the matrix (dim, N) float32, Fortran order, for N classes."""
         if self.marks_begins:

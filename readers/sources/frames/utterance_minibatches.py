@@ -176,6 +176,8 @@ class UtteranceMinibatches:
         classes: dict[str, np.ndarray] = {}
         for labels, numbers in zip(self._labels, self._corpus.classes):
             in_columns = numbers[frames.reshape(-1)]
+            if labels.marks_begins and self._options.subsampling > 1:
+                in_columns = self._marked(labels, numbers, frames, row, pieces).reshape(-1)
             matrices[labels.name] = labels.matrix(in_columns)
             if gaps is not None:
                 in_columns[gaps] = 0
@@ -183,6 +185,19 @@ class UtteranceMinibatches:
             if not labels.marks_begins:  # whose columns are not one-hot
                 classes[labels.name] = in_columns
         return Minibatch(matrices, classes, layout.num_frames, layout)
+
+    def _marked(
+        self, labels: CorpusLabels, numbers: np.ndarray, frames: np.ndarray, row: _Row, pieces: Sequence[SequencePiece]
+    ) -> np.ndarray:
+        """Return the classes of columns (steps, slots) of whole utterances, with the beginning of each label."""
+        marked = np.zeros(frames.shape, numbers.dtype)
+        for sequence, _, count, slot, step in pieces:
+            utterance = self._excerpts.utterance[row.excerpts[sequence]]
+            begin = self._first_frame[utterance]
+            of_utterance = numbers[begin : begin + self._corpus.num_frames[utterance]]
+            columns = slice(step, step + count)
+            marked[columns, slot] = labels.in_columns(of_utterance, frames[columns, slot] - begin)
+        return marked
 
     def _complete(self, layout: SequenceLayout, row: _Row, pieces: Sequence[SequencePiece]) -> SequenceLayout:
         """Return the layout with the context of excerpts, and with the supervisions of what counts."""

@@ -1,5 +1,7 @@
 """HTKMLFReader with frameMode=false against a slow twin: the tiny corpus knows what every column must hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from readers.errors import ConfigError
 from readers.minibatches.randomisation import ChunkPlan
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from readers.sources.frames.streams import CorpusLabels
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
 METHODS = ["readMethod=blockRandomize", "readMethod=rollingWindow"]
@@ -266,7 +269,46 @@ def two_equal_labels(corpus):
     return once + before, f"{once}0 100000 labels_{state} -1.5\n100000 200000 labels_{state} -1.5\n"
 
 
-@pytest.mark.parametrize("mode", ["", CUT, f"{WHOLE}\nframeSubsampling=3", f"{WHOLE}\nchunkFrames=4"])
+def test_no_mark_is_lost_with_subsampling(tiny):
+    corpus = tiny(LENGTHS)
+    corpus.edit("labels.mlf", *two_equal_labels(corpus))  # in one column: utterance 1 is skipped
+    options = f"{WHOLE}\nnbruttsineachrecurrentiter=2\nrandomize=none\nframeSubsampling=3\nmaxSkippedFraction=1"
+    corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim", "phoneBoundaries=true\nlabelDim")
+    seen = {}
+    with HTKMLFReader(corpus.config(options)) as reader:
+        assert ("u1", 1) in [
+            (key.rpartition("/")[2], reason.count("2 labels in labels; expected at most 1, the columns"))
+            for key, reason in reader.skipped
+        ]
+        for minibatch in reader.minibatches(0, 4):
+            for column in np.flatnonzero(~minibatch.layout.gaps.reshape(-1)):
+                u = int(minibatch.matrices["features"][6, column]) // 1000
+                labels = minibatch.matrices["labels"][:, column]
+                seen.setdefault(u, [])
+                if labels.max() == 2:
+                    seen[u].append(int(labels.argmax()))
+    skipped = {int(key.rpartition("/u")[2]) for key, _ in reader.skipped}
+    assert seen.keys() == set(range(len(LENGTHS))) - skipped
+    for u, begins in seen.items():
+        assert begins == [state for state, _ in itertools.groupby(corpus.labels["labels"][u])]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=9), st.integers(2, 4), st.data())
+def test_labels_begin_in_columns_of_their_own(runs, step, data):
+    stream = CorpusLabels("labels", 3, 3, [], "", "", None, marks_begins=True)
+    classes = np.concatenate([[state + 3, *[state] * (length - 1)] for state, length in runs])
+    frames = np.minimum(np.arange(0, len(classes), step) + data.draw(st.integers(0, step - 1)), len(classes) - 1)
+    if len(runs) > len(frames):
+        return
+    columns = stream.in_columns(classes, frames)
+    assert (columns[columns >= 3] - 3).tolist() == [state for state, _ in runs]
+    if min(length for _, length in runs) >= step:  # then no label has to wait
+        begins = np.flatnonzero(classes >= 3)
+        places = np.flatnonzero(columns >= 3)
+        assert (np.minimum(np.searchsorted(frames, begins), len(frames) - 1)[:-1] == places[:-1]).all()
+
+
+@pytest.mark.parametrize("mode", ["", CUT, f"{WHOLE}\nchunkFrames=4"])
 def test_marks_need_all_frames_of_an_utterance(tiny, mode):
     corpus = tiny(LENGTHS)
     corpus.blocks["labels"] = corpus.blocks["labels"].replace("labelDim", "phoneBoundaries=true\nlabelDim")
