@@ -43,6 +43,27 @@ def write_alignment(
     return report
 
 
+def write_phones(alignment: Path, labels: Path, tokens: Path, silence: str, blank: str) -> None:
+    """Write the phones of an alignment of states, with the blank in place of silence, and the list of both."""
+    phones: dict[str, list[Label]] = {}
+    states = read_mlf(alignment)
+    for name in states:
+        spans: list[Label] = []
+        before = 0
+        for label in states[name]:
+            phone, state = model_of_state(label.name)
+            token = blank if phone == silence else phone
+            if spans and spans[-1].name == token and (token == blank or state > before):
+                spans[-1] = spans[-1]._replace(end=label.end)
+            else:
+                spans.append(Label(label.start, label.end, token))
+            before = state
+        phones[name] = spans
+    seen = {label.name for spans in phones.values() for label in spans}
+    write_lines(tokens, [*sorted(seen - {blank}), blank])
+    write_mlf(labels, ((f"*/{name}.lab", spans) for name, spans in phones.items()))
+
+
 def read_alignment(
     path: Path, entries: Collection[Pronunciation], silences: Sequence[str], lengths: Mapping[str, int]
 ) -> tuple[dict[str, list[Span]], RunReport]:

@@ -1,10 +1,12 @@
-"""The networks of the recipe: by cross entropy on triphones, the final one also by lattice-free MMI on biphones."""
+"""The networks of the recipe: by cross entropy on triphones, the final one also by lattice-free MMI on biphones, or by
+CTC on phones.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decoder import tying
+from decoder import grammars, tying
 from decoder.graph import GraphOptions
 from decoder.sequence_training.chain.options import ChainStates
 from readers.config.config import load_config
@@ -12,6 +14,7 @@ from recipes.an4.lattice_free import biphones
 from recipes.evaluation import Evaluation, language_models
 from recipes.packing import LayoutName
 from recipes.stage_settings import cntk_settings
+from recipes.stages import call
 from recipes.steps import cntk
 from recipes.tuning import Grid
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 CONFIG = Path(__file__).parent / "config"
 SILENCE = "sil"
+BLANK = "<blk>"
 
 
 def names_in(configs: Sequence[Path]) -> set[str]:
@@ -31,13 +35,14 @@ class Network:
     """A network of the recipe, and the graphs that it decodes with.
 
     window: frames in its input.
-    layout: of its bundle; given_layout: of that with a given language model.
+    kind: that tells it from the others; layout: of its bundle; given_layout: of that with a given language model.
     tuned_on: the list with which its search options are chosen.
     configs: files of its training, of which later ones replace settings of earlier ones.
     trained: the model that the training writes.
     """
 
     window: int
+    kind: str
     layout: LayoutName
     given_layout: LayoutName
     tuned_on: str
@@ -75,7 +80,7 @@ class Network:
 
     def overrides(self) -> list[str]:
         """Return the settings that the user replaces, without those that only networks of another criterion have."""
-        others = set().union(*(names_in(kind.configs) for kind in (CrossEntropy, LatticeFree)))
+        others = set().union(*(names_in(kind.configs) for kind in (CrossEntropy, LatticeFree, Ctc)))
         others -= names_in(self.configs)
         return [setting for setting in self.recipe.overrides if setting.partition("=")[0].strip().lower() not in others]
 
@@ -96,6 +101,7 @@ class CrossEntropy(Network):
     """A network on tied triphones: the first, which aligns the training set, or the final one, on copies as well."""
 
     window = 21
+    kind = "own"
     layout: LayoutName = "own"
     given_layout: LayoutName = "own-given"
     tuned_on = "dev"
@@ -133,19 +139,21 @@ class CrossEntropy(Network):
         )
 
 
-class LatticeFree(Network):
-    """A final network by lattice-free MMI: a TDNN-F on biphones, at a third of the frames."""
+class Tdnnf(Network):
+    """A final network that is a TDNN-F, at a third of the frames.
+
+    scripts: directory of the descriptions of its network.
+    """
 
     window = biphones.WINDOW
     layout: LayoutName = "own-lfmmi"
     given_layout: LayoutName = "own-lfmmi-given"
     tuned_on = "tune"
-    configs = (biphones.CONFIG / "lfmmi.cntk", CONFIG / "lfmmi.cntk")
+    scripts: Path
 
     def __init__(self, recipe: "Recipe"):
         super().__init__(recipe, "final", "own.tdnnf")
         self.trained = self.model.parent / "epochs" / self.model.name
-        self.chain = self.home / "chain"
 
     @property
     def grid(self) -> Grid:
@@ -155,6 +163,31 @@ class LatticeFree(Network):
 
     def graph_folder(self, name: str) -> Path:
         return self.home / "graph" / name
+
+    def train(self) -> int:
+        dim = self.recipe.feature_dim
+        sizes = self.recipe.tdnnf_sizes.arguments()
+        return cntk(self.arguments(*self.outputs(), f"FeatureDim={dim}", f"InputDim={self.window * dim}", *sizes))
+
+    def outputs(self) -> list[str]:
+        """Return the settings of the training that tell the number of outputs."""
+        raise NotImplementedError
+
+    def arguments(self, *settings: str) -> list[str]:
+        return super().arguments(f"ScriptDir={self.scripts}", *settings)
+
+
+class LatticeFree(Tdnnf):
+    """A final network by lattice-free MMI on biphones."""
+
+    kind = "own-lfmmi"
+    configs = (biphones.CONFIG / "lfmmi.cntk", CONFIG / "lfmmi.cntk")
+    scripts = biphones.CONFIG
+
+    @property
+    def chain(self) -> Path:
+        """Directory of the biphones and the graphs of the criterion."""
+        return self.home / "chain"
 
     def prepare(self) -> int:
         """Make biphones from the alignment that the copies have, and the graphs of the language models."""
@@ -175,15 +208,41 @@ class LatticeFree(Network):
             )  # fmt: skip
         return lost
 
-    def train(self) -> int:
+    def outputs(self) -> list[str]:
         from readers.htk.frame_labels import read_state_list
 
-        dim = self.recipe.feature_dim
-        num_outputs = len(read_state_list(self.chain / "senones.list"))
-        sizes = self.recipe.tdnnf_sizes.arguments()
-        return cntk(
-            self.arguments(f"NumSenones={num_outputs}", f"FeatureDim={dim}", f"InputDim={self.window * dim}", *sizes)
-        )
+        return [f"NumSenones={len(read_state_list(self.chain / 'senones.list'))}"]
 
-    def arguments(self, *settings: str) -> list[str]:
-        return super().arguments(f"ScriptDir={biphones.CONFIG}", *settings)
+
+class Ctc(Tdnnf):
+    """A final network by connectionist temporal classification, whose tokens are phones."""
+
+    kind = "own-ctc"
+    configs = (CONFIG / "ctc.cntk",)
+    scripts = CONFIG
+
+    @property
+    def tokens(self) -> Path:
+        """List of the phones, and of the blank, which comes last."""
+        return self.home / "tokens.txt"
+
+    def prepare(self) -> int:
+        """Write the phones of the copies, and make the graphs of the language models."""
+        from recipes.own.alignments import write_phones
+
+        recipe = self.recipe
+        write_phones(recipe.copies / "training.mlf", self.home / "labels.mlf", self.tokens, SILENCE, BLANK)
+        lost = 0
+        for name in recipe.graph_names:
+            options = grammars.GraphFiles(
+                tokens=self.tokens, dictionary=grammars.GraphDictionary(dict=recipe.dictionary),
+                lm=recipe.lm_file(name), graph=GraphOptions(drop_missing=True), out=self.graph_folder(name),
+            )  # fmt: skip
+            lost |= call("graph", options)
+        return lost
+
+    def outputs(self) -> list[str]:
+        from readers.htk.frame_labels import read_state_list
+
+        num_tokens = len(read_state_list(self.tokens))
+        return [f"NumTokens={num_tokens}", f"Blank={num_tokens - 1}"]

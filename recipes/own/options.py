@@ -45,10 +45,10 @@ class OwnOptions(RecipeOptions):
     text_words: int = option(
         40_000, "words of {text} that are added to the vocabulary: the most frequent with a pronunciation", least=0
     )
-    final: Literal["lfmmi", "ce"] | None = option(
+    final: Literal["lfmmi", "ce", "ctc"] | None = option(
         None,
-        f"criterion of the final network: lattice-free MMI, or cross entropy (default: by cross entropy below "
-        f"{ENOUGH_HOURS:g} hour of training speech)",
+        f"criterion of the final network: lattice-free MMI, cross entropy, or CTC (default: cross entropy below "
+        f"{ENOUGH_HOURS:g} hour of training speech, else lattice-free MMI)",
     )
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a tenth)", metavar="NAMES"

@@ -36,7 +36,7 @@ from readers.common.text import read_bytes
 from readers.corpora import directory
 from recipes.cli.console import show_note
 from recipes.job import RecipeResult, run_silently
-from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, LatticeFree
+from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, Ctc, LatticeFree, Network
 from recipes.own.options import OwnOptions
 from recipes.own.sets import read_names
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
@@ -125,7 +125,7 @@ class Recipe:
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             Stage("chain", "graphs for the final network; for lattice-free MMI also tied biphones",
                   lambda: self.final.prepare(), ("lists", "features", "tie", "lm", "copies"),
-                  inputs=lambda: {"final": self.final.layout}),
+                  inputs=lambda: {"final": self.final.kind}),
             Stage("train", "the network on this alignment and the copies", lambda: self.final.train(),
                   ("features", "tie", "align", "copies", "chain"), inputs=lambda: self.final.settings(),
                   work=self.out / "final" / "model"),
@@ -141,10 +141,12 @@ class Recipe:
         ]  # fmt: skip
 
     @property
-    def final(self) -> CrossEntropy | LatticeFree:
+    def final(self) -> Network:
         """The final network."""
         criterion = self.options.final or ("lfmmi" if self.facts.hours >= ENOUGH_HOURS else "ce")
-        return LatticeFree(self) if criterion == "lfmmi" else CrossEntropy(self, first=False)
+        if criterion == "ce":
+            return CrossEntropy(self, first=False)
+        return LatticeFree(self) if criterion == "lfmmi" else Ctc(self)
 
     def source_settings(self) -> dict[str, str]:
         """Return the files that stage import reads."""

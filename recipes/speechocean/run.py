@@ -33,8 +33,8 @@ class SpeechoceanOptions(job.RecipeOptions):
     dict: Path | None = option(None, "more pronunciations, in CMUdict's phones, for the words of {text}")
     text: Path | None = like(OwnOptions, "text")
     text_words: int = like(OwnOptions, "text_words")
-    final: Literal["lfmmi", "ce"] = option(
-        "lfmmi", "criterion of the final network: lattice-free MMI, or cross entropy"
+    final: Literal["lfmmi", "ce", "ctc"] = option(
+        "lfmmi", "criterion of the final network: lattice-free MMI, cross entropy, or CTC"
     )
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a list of 13)", metavar="NAMES"
@@ -103,7 +103,7 @@ class Recipe(own.Recipe):
         from recipes.speechocean.systems import figures_of
 
         result = super().result()
-        final = "lattice-free MMI" if self.options.final == "lfmmi" else "cross entropy, on copies"
+        final = {"lfmmi": "lattice-free MMI", "ce": "cross entropy, on copies", "ctc": "CTC"}[self.options.final or ""]
         systems = {
             "flat start, Gaussians": self.gaussians.evaluation,
             "cross entropy": self.first_recogniser.evaluation,

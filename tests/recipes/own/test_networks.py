@@ -41,6 +41,8 @@ def test_a_training_depends_on_the_settings_of_the_network_that_it_is(tmp_path):
         actions = [key for key in by_hours[hours] if key.endswith(".action")]
         assert actions == [f"{command}.action" for command in commands]
         assert settings(hours, final=name) == settings(2, final=name) == by_hours[hours]
+    ctc = settings(1, final="ctc")
+    assert [key for key in ctc if key.endswith(".action")] == ["CTC_Train.action", "CTC_Combine.action"]
     assert settings(1, overrides=("Units=64",)) != by_hours[1]
     assert settings(0.5, overrides=("Units=64",)) == by_hours[0.5]
 

@@ -187,6 +187,22 @@ def test_another_final_network_repeats_nothing_before_its_graphs(finished, tmp_p
     assert Path("exp/final/chain/denominator").is_file()
 
 
+@pytest.mark.slow
+def test_the_final_network_may_be_trained_by_ctc(finished, tmp_path, monkeypatch, capsys):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    settings = ("Units=16", "Bottleneck=8", "FinalEpochs=4", "FinalDropout=0")
+    assert main([*RECIPE, "--final", "ctc", *(word for setting in settings for word in ("--set", setting))]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("WER ")
+    assert Path("exp/final/tokens.txt").read_text().split() == [*sorted("abc"), "<blk>"]
+    labels = read_mlf("exp/final/labels.mlf")
+    spoken = read_mlf("exp/labels/known.words.mlf")
+    for name in spoken:
+        tokens = [label.name for label in labels[name] if label.name != "<blk>"]
+        assert "".join(tokens) == phones(spoken[name])
+    assert Recognizer.load("exp/own.argo").transcribe("data/speaker0/s0-0.wav").words is not None
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
