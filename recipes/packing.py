@@ -107,7 +107,7 @@ class PartOptions(Options):
 
     model: Path | None = option(None, "acoustic model; also an ONNX model, NAME.onnx")
     graph: Path | None = option(None, "compiled graph, with the tables of argonaut graph beside it")
-    lm: Path | None = option(None, "language model in ARPA format")
+    lm: Path | None = option(None, "language model in ARPA format, or a binary one of CMU Sphinx")
     features: Path | None = option(None, "configuration of HCopy")
     dict: Path | None = option(None, "pronunciation dictionary, for alignment")
     tokens: Path | None = option(
