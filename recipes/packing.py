@@ -170,7 +170,7 @@ class PackOptions(Options):
 
     experiment: Path | None = option(
         None,
-        "output directory of a recipe, or directory of a model of CMU Sphinx, vosk or Kaldi",
+        "output directory of a recipe, or directory of a model of CMU Sphinx, HTK, vosk or Kaldi",
         flag="experiment",
         metavar="EXPERIMENT",
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from readers.common.report import Log
 from readers.errors import ConfigError, GraphError
-from recipes.foreign.conversion import Conversion, Converter, has_file
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 DEFINITIONS = ("macros", "hmmdefs")  # in the order in which HTK's tools read them
 LISTS = ("tiedlist", "hmmlist", "monophones1", "monophones")
 SILENCES = ("sil", "SIL")  # HTK Book, chapter 3; the pronunciation of <s> takes precedence
-# Of the search, chosen with HTK's monophones of 16 Gaussians on training speakers of AN4.
-SEARCH = {"acweight": 0.1, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
@@ -67,7 +65,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         raise GraphError(f"{root}: {fault}") from fault
     rows = models.rows_of()
     write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
-    save_defaults(directory / "graph" / "graph.dg", GraphDefaults(SEARCH))
+    save_defaults(directory / "graph" / "graph.dg", GraphDefaults(GAUSSIAN_SEARCH))
     gaussians = GaussianModels.of_hmm_set(hmm_set, list(dict.fromkeys(models.senones.values())), f"{definitions[-1]}")
     if gaussians.dim != config.dim:
         raise ConfigError(

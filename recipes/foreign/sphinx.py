@@ -4,15 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from recipes.foreign.conversion import Conversion, Converter, has_file
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
 
 FILES = {"model": "model.safetensors", "graph": "graph/graph.dg", "features": "features", "dict": "dictionary"}
-# Of the search, for Gaussians of Sphinx, chosen with en-us on training speakers of AN4: 21.4 % word errors there; an
-# acoustic weight of 0.125 has 20.8 % and is slower.
-SPHINX_OPTIONS = {"acweight": 0.15, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
@@ -43,7 +40,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     mixtures.save(directory / FILES["model"])
     write_dictionary(directory / FILES["dict"], dictionary)
     (directory / FILES["features"]).write_text("".join(f"{name} = {value}\n" for name, value in model.settings.items()))
-    save_defaults(directory / FILES["graph"], GraphDefaults(dict(SPHINX_OPTIONS)))
+    save_defaults(directory / FILES["graph"], GraphDefaults(GAUSSIAN_SEARCH))
     files = {name: directory / path for name, path in FILES.items()}
     return Conversion({**files, "rate": parts.rate or model.sample_rate})
 
