@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from recipes.packing import PackOptions
 
 # Of the search, for mixtures of Gaussians, chosen on training speakers of AN4.  Word errors with en-us of Sphinx:
-# 21.4 %, and with an acoustic weight of 0.125 20.8 %, but slower; with monophones of a flat start on another corpus: 27.2 %,
-# with 0.1 31.5 %, with 0.2 27.7 %.
+# 21.4 %, with an acoustic weight of 0.125 20.8 %, but slower; with monophones of a flat start on another corpus:
+# 27.2 %, with 0.1 31.5 %, with 0.2 27.7 %.
 GAUSSIAN_SEARCH = {"acweight": 0.15, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
