@@ -1,11 +1,12 @@
 """The job that makes a bundle, of the output of a recipe or of files that are named one by one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from readers.common.environment import program_version
+from readers.common.report import Log, silent
 from readers.common.temporary import temporary_directory
 from readers.config.options import Options, group, option
 from readers.errors import ConfigError
@@ -19,36 +20,42 @@ LayoutName = Literal[
     "timit-words", "timit", "lvcsr", "an4", "own", "own-given", "own-lfmmi", "own-lfmmi-given", "an4-blstm",
     "an4-dnn-blstm",
 ]  # fmt: skip
-Files = dict[str, Path]  # by the names in BundleParts, and the tuned options
+
+
+@dataclass(frozen=True)
+class AlignerLayout:
+    """A network that aligns, a graph of its phone models, the frames in its input, and its output node."""
+
+    model: str
+    graph: str
+    window: int
+    node: str
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a recipe writes the parts, relative to its output directory.
-
-    fold: map of phones for the error rate; aligner, aligner_graph: a network that aligns, and a graph of its phone
-    models; aligner_window, aligner_node: the frames in its input, and its output node.
-    """
+    """Where a recipe writes the parts, relative to its output directory; fold: map of phones for the error rate."""
 
     model: str
     graph: str
     lm: str
     features: str
-    dictionary: str
+    dict: str
     tuned: str
     references: str
     hypotheses: str
     unit: str
     fold: Path | None = None
-    aligner: str | None = None
-    aligner_graph: str | None = None
-    aligner_window: int | None = None
-    aligner_node: str | None = None
+    aligner: AlignerLayout | None = None
 
-    def files(self, root: Path) -> Files:
-        """Return the parts of an experiment."""
-        names = ("model", "graph", "lm", "features", "dictionary", "tuned", "aligner", "aligner_graph")
-        return {name: root / place for name in names if (place := getattr(self, name)) is not None}
+    def parts(self, root: Path) -> Mapping[str, Any]:
+        """Return the parts of an experiment by the names of PartOptions."""
+        names = ("model", "graph", "lm", "features", "dict", "tuned")
+        parts: dict[str, Any] = {name: root / getattr(self, name) for name in names}
+        if self.aligner is not None:
+            parts |= {"aligner": root / self.aligner.model, "aligner_graph": root / self.aligner.graph}
+            parts |= {"aligner_window": self.aligner.window, "aligner_node": self.aligner.node}
+        return parts
 
 
 LAYOUTS: dict[LayoutName, Layout] = {
@@ -81,8 +88,7 @@ LAYOUTS["own-given"] = replace(
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(
         LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}",
-        aligner="first/model/own.dnn", aligner_graph="graph/trained/graph.dg",
-        aligner_window=21, aligner_node="HLast",
+        aligner=AlignerLayout("first/model/own.dnn", "graph/trained/graph.dg", window=21, node="HLast"),
     )
     for name in ("own", "own-given")
 )  # fmt: skip
@@ -101,7 +107,7 @@ class PartOptions(Options):
 
     model: Path | None = option(None, "acoustic model; also an ONNX model, NAME.onnx")
     graph: Path | None = option(None, "compiled graph, with the tables of argonaut graph beside it")
-    lm: Path | None = option(None, "language model in ARPA format")
+    lm: Path | None = option(None, "language model in ARPA format, or a binary one of CMU Sphinx")
     features: Path | None = option(None, "configuration of HCopy")
     dict: Path | None = option(None, "pronunciation dictionary, for alignment")
     tokens: Path | None = option(
@@ -131,15 +137,6 @@ class PartOptions(Options):
     def are_measured(self) -> bool:
         """Whether the error rate of an experiment holds: nothing that changes it is given."""
         return not any((self.model, self.graph, self.lm, self.tuned, self.output_node, self.second_pass))
-
-    def files(self) -> Files:
-        """Return the files that are given."""
-        names = {"dictionary": "dict", "ivectors": "ivector_model"}
-        parts = (
-            *("model", "graph", "lm", "features", "dictionary", "ivectors", "g2p", "second_pass", "tuned"),
-            *("aligner", "aligner_graph"),
-        )
-        return {part: path for part in parts if (path := getattr(self, names.get(part, part))) is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +170,7 @@ class PackOptions(Options):
 
     experiment: Path | None = option(
         None,
-        "output directory of a recipe, or directory of a model of CMU Sphinx, vosk or Kaldi",
+        "output directory of a recipe, or directory of a model of CMU Sphinx, HTK, vosk or Kaldi",
         flag="experiment",
         metavar="EXPERIMENT",
     )
@@ -188,8 +185,10 @@ class PackOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         tokens = self.parts.tokens is not None
+        has_experiment = self.experiment is not None
+        self.require("experiment", not (tokens and has_experiment), "is given beside {tokens}; expected one of them")
         for name in ("model", "features", "lm" if tokens else "graph"):
-            is_there = self.experiment is not None or getattr(self.parts, name) is not None
+            is_there = has_experiment or getattr(self.parts, name) is not None
             self.parts.require(name, is_there, "is missing; expected it, or an experiment")
         has_graph = self.parts.aligner is None or self.parts.aligner_graph is not None
         self.parts.require("aligner_graph", has_graph, "is missing; expected a graph of the phone models of {aligner}")
@@ -198,13 +197,13 @@ class PackOptions(Options):
         self.parts.require("graph", not tokens or self.parts.graph is None, f"is given beside {beside}")
 
 
-def make_bundle(options: PackOptions, log: Callable[[str], None] | None = None) -> "Bundle":
+def make_bundle(options: PackOptions, log: Log = silent) -> "Bundle":
     """Make a bundle of an experiment or of single parts; it appears completely or not at all.
 
     Parameters
     ----------
     options : PackOptions
-    log : callable, optional
+    log : callable
         log(line) is told what of a model of others is left out.
 
     Returns
@@ -222,70 +221,62 @@ def make_bundle(options: PackOptions, log: Callable[[str], None] | None = None) 
     --------
     ``make_bundle(PackOptions(experiment="exp/an4", output="an4.argo")).description.errors``
     """
-    from recipes.kaldi_models import convert_kaldi_model, is_kaldi_directory
+    from recipes.foreign.converters import CONVERTERS
 
-    root = options.experiment
-    if root is not None and ((root / "mdef").is_file() or is_kaldi_directory(root)):
-        about = replace(options.about, name=options.about.name or root.resolve().name)
-        with temporary_directory(options.output) as directory:
-            if (root / "mdef").is_file():
-                parts = sphinx_parts(options, directory)
-                return _pack_parts(replace(options, experiment=None, parts=parts, about=about))
-            parts = options.parts
-            for name in ("model", "graph", "features", "lm", "ivector_model", "dict"):
-                parts.require(name, getattr(parts, name) is None, "is given; expected none for a model of Kaldi")
-            model = convert_kaldi_model(root, directory, log or (lambda line: None))
-            converted: dict[str, Any] = {**model.files, "rate": parts.rate or model.sample_rate}
-            parts = replace(parts, **converted)
-            return _pack_parts(replace(options, experiment=None, parts=parts, about=about), model.search, model.silence)
-    if options.parts.tokens is not None:
-        with temporary_directory(options.output) as directory:
-            return _pack_parts(replace(options, parts=ctc_parts(options.parts, directory)))
-    return _pack_parts(options)
+    converter = next((converter for converter in CONVERTERS if converter.recognises(options)), None)
+    if converter is None:
+        return _pack_parts(options)
+    converter.check(options)
+    with temporary_directory(options.output) as directory:
+        conversion = converter.convert(options, directory, log)
+        about = options.about
+        if options.experiment is not None:
+            about = replace(about, name=about.name or options.experiment.resolve().name)
+        parts = replace(options.parts, **conversion.parts, tokens=None, blank=None)
+        return _pack_parts(replace(options, experiment=None, parts=parts, about=about), conversion.silence)
 
 
-def _pack_parts(
-    options: PackOptions, search: Mapping[str, float] | None = None, silence: tuple[str, ...] | None = None
-) -> "Bundle":
-    """Make a bundle of files of ours; search: options of a converted model; silence: its silence models."""
+def _pack_parts(options: PackOptions, silence: tuple[str, ...] | None = None) -> "Bundle":
+    """Make a bundle of files of ours; silence: names of the silence models of a converted model."""
     from decoder.recognizer import AlignerParts, BundleParts, ModelCard, SecondPassOptions, pack
     from decoder.recognizer.description import read_card
     from recipes.decoding import read_choice
 
-    files = options.parts.files()
+    parts = options.parts
     about = options.about
-    aligner_window = options.parts.aligner_window
-    aligner_node = options.parts.aligner_node
     errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
-        aligner_window = aligner_window or layout.aligner_window
-        aligner_node = aligner_node or layout.aligner_node
-        files = layout.files(options.experiment) | files
-        errors = _measured_errors(options.experiment, layout) if options.parts.are_measured else ()
+        errors = _measured_errors(options.experiment, layout) if parts.are_measured else ()
+        written = layout.parts(options.experiment)
+        parts = replace(parts, **{name: value for name, value in written.items() if getattr(parts, name) is None})
     card = ModelCard()
     if about.card is not None:
         card, measured = read_card(about.card)
         errors = (*errors, *measured)
     aligner = None
-    if "aligner" in files:
-        output = aligner_node or AlignerParts.output
-        aligner = AlignerParts(files["aligner"], files["aligner_graph"], aligner_window, output)
-    parts = BundleParts(
-        model=files["model"],
-        graph=files["graph"],
-        features=files["features"],
-        sample_rate=_sample_rate(files["model"], options.parts),
-        lm=files.get("lm"),
-        dictionary=files.get("dictionary"),
-        ivectors=files.get("ivectors"),
-        g2p=files.get("g2p"),
-        second_pass=files.get("second_pass"),
+    if parts.aligner is not None:
+        assert parts.aligner_graph is not None
+        output = parts.aligner_node or AlignerParts.output
+        aligner = AlignerParts(parts.aligner, parts.aligner_graph, parts.aligner_window, output)
+    assert parts.model is not None  # as PackOptions has checked
+    assert parts.graph is not None
+    assert parts.features is not None
+    bundle_parts = BundleParts(
+        model=parts.model,
+        graph=parts.graph,
+        features=parts.features,
+        sample_rate=_sample_rate(parts.model, parts),
+        lm=parts.lm,
+        dictionary=parts.dict,
+        ivectors=parts.ivector_model,
+        g2p=parts.g2p,
+        second_pass=parts.second_pass,
         aligner=aligner,
-        second_pass_options=SecondPassOptions(weight=options.parts.second_pass_weight),
-        window=options.parts.window,
-        output=options.parts.output_node or BundleParts.output,
-        options={**(search or {}), **(read_choice(files["tuned"]) if "tuned" in files else {})},
+        second_pass_options=SecondPassOptions(weight=parts.second_pass_weight),
+        window=parts.window,
+        output=parts.output_node or BundleParts.output,
+        options=read_choice(parts.tuned) if parts.tuned is not None else {},
         silence=silence,
         name=about.name,
         language=about.language,
@@ -296,108 +287,7 @@ def _pack_parts(
         card=card,
         compact=options.compact,
     )
-    return pack(parts, options.output)
-
-
-def ctc_parts(parts: PartOptions, directory: Path) -> PartOptions:
-    """Build the graph of a model with CTC outputs, and return the parts of its bundle.
-
-    Parameters
-    ----------
-    parts : PartOptions
-        With tokens and a language model, and perhaps a dictionary.
-    directory : Path
-        For the graph.
-
-    Returns
-    -------
-    PartOptions
-        With a graph instead of tokens and the dictionary, which is of no use for alignment.
-
-    Raises
-    ------
-    ArgonautError, OSError
-        For damaged files, and files that do not fit together.
-    """
-    from decoder.grammars import GraphDictionary, GraphFiles, make_graph
-    from decoder.graph import GraphOptions
-
-    files = GraphFiles(
-        tokens=parts.tokens,
-        blank=parts.blank,
-        dictionary=GraphDictionary(dict=parts.dict),
-        lm=parts.lm,
-        graph=GraphOptions(drop_missing=True),
-        out=directory / "graph",
-    )
-    make_graph(files)
-    return replace(parts, graph=directory / "graph" / "graph.dg", tokens=None, blank=None, dict=None)
-
-
-# Of the search, for Gaussians of Sphinx, chosen with en-us on training speakers of AN4: 21.4 % word errors there; an
-# acoustic weight of 0.125 has 20.8 % and is slower.
-SPHINX_OPTIONS = {"acweight": 0.15, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
-
-
-def sphinx_parts(options: PackOptions, directory: Path) -> PartOptions:
-    """Convert an acoustic model of CMU Sphinx, build its graph, and return the parts of its bundle.
-
-    Parameters
-    ----------
-    options : PackOptions
-        Its experiment is the directory of the model; its parts have a dictionary, of Sphinx's phones, and a language
-        model.
-    directory : Path
-        For the files.
-
-    Returns
-    -------
-    PartOptions
-
-    Raises
-    ------
-    ArgonautError, OSError
-        For damaged files, and files that do not fit together.
-    """
-    from decoder.gaussians.sphinx import open_sphinx, phone_models, used_mixtures
-    from decoder.graph import GraphOptions, build_triphone_graph
-    from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
-    from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
-    from decoder.lm.mapped_model import open_language_model
-    from readers.dictionaries.forms import read_any_dictionary
-    from readers.htk.dictionary import Pronunciation, write_dictionary
-    from readers.tables.sphinx.definition import SILENCE
-
-    parts = options.parts
-    for name in ("dict", "lm"):
-        parts.require(name, getattr(parts, name) is not None, "is missing; expected one for a model of CMU Sphinx")
-    for name in ("model", "graph", "features"):
-        parts.require(name, getattr(parts, name) is None, "is given; expected none for a model of CMU Sphinx")
-    assert options.experiment is not None
-    assert parts.dict is not None
-    assert parts.lm is not None
-    model = open_sphinx(options.experiment)
-    ends = [Pronunciation(mark, None, None, (SILENCE,)) for mark in (SENTENCE_START, SENTENCE_END)]
-    words = [entry for entry in read_any_dictionary(parts.dict) if entry.word not in (SENTENCE_START, SENTENCE_END)]
-    lm = open_language_model(parts.lm)
-    vocabulary = set(lm.vocabulary)
-    dictionary, models, senones = phone_models(model, [*ends, *(entry for entry in words if entry.word in vocabulary)])
-    mixtures, rows = used_mixtures(model, senones)
-    graph_options = GraphOptions(silence=SILENCE, drop_missing=True)
-    graph = build_triphone_graph(models, dictionary, lm, graph_options)
-    write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
-    mixtures.save(directory / "model.safetensors")
-    write_dictionary(directory / "dictionary", dictionary)
-    (directory / "features").write_text("".join(f"{name} = {value}\n" for name, value in model.settings.items()))
-    save_defaults(directory / "graph" / "graph.dg", GraphDefaults(dict(SPHINX_OPTIONS)))
-    return replace(
-        parts,
-        model=directory / "model.safetensors",
-        graph=directory / "graph" / "graph.dg",
-        features=directory / "features",
-        dict=directory / "dictionary",
-        rate=parts.rate or model.sample_rate,
-    )
+    return pack(bundle_parts, options.output)
 
 
 def recipe_of(root: Path) -> LayoutName:

@@ -22,6 +22,7 @@ from readers.tables.tensor_file import METADATA_KEY, load_tensors, read_header, 
 
 FORMAT = "argonaut-mixtures"
 VERSION = 2
+PADDING = np.float32(-1e30)  # norm of what is no density
 
 
 def is_mixture_model(path: str | Path | FilePart) -> bool:
@@ -46,6 +47,7 @@ class MixtureStream:
     means, precisions : (C, w, D) float32
         Precisions are 1 / (2 variance).
     norms : (C, D) float32
+        A codebook of fewer densities has PADDING at its end.
     weights : (D, K) float32
     """
 
@@ -220,6 +222,9 @@ def mixture_stream(
     density = np.zeros((num_frames, num_codebooks, best + GROUP), np.int64)
     shares = np.zeros(best + GROUP, np.float32)
     for c in range(num_codebooks):
+        num_densities = norms.shape[1]
+        while num_densities > 1 and norms[c, num_densities - 1] == PADDING:
+            num_densities -= 1
         for t in range(num_frames):
             for d in range(num_densities):
                 value[d] = norms[c, d]

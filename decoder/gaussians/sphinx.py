@@ -19,6 +19,7 @@ from features import FeatureConfig, feature_record
 from readers.common.arrays import Float32Array, Float64Array, Int64Array
 from readers.common.faults import listed
 from readers.common.text import is_count, to_number
+from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError, FormatError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.units import TICKS_PER_SECOND
@@ -39,6 +40,7 @@ BEST = 4  # densities of a codebook that count, as in Sphinx
 LIMIT = 96 * (1 << WEIGHT_SHIFT) * math.log(LOG_BASE)  # of a density below the best, where codebooks are shared
 NUM_CEPSTRA = 13
 SKIPPED = 1e-3  # probability of skips below which they are left out
+FILLER_PROBABILITY = 1e-8  # of a noise, pocketsphinx's -fillprob, on the scale of its unweighted acoustic scores
 QUALIFIERS = {"1s_c_d_dd": "D_A", "1s_c_d": "D", "1s_c": ""}  # -feat -> HTK's qualifiers
 # Sphinx's defaults of parameters that are converted, and the only values that are taken of others.
 DEFAULTS = {
@@ -69,6 +71,9 @@ class SphinxModel:
     settings : mapping of str to str
         A configuration of HCopy.
     sample_rate : int
+    noises : list of Pronunciation
+        The words of `noisedict` that are no silence, as +NOISE+, and are not printed; other words in brackets would be
+        taken for states.
     where : str
     """
 
@@ -78,6 +83,7 @@ class SphinxModel:
     classes: Int64Array
     settings: Mapping[str, str]
     sample_rate: int
+    noises: Sequence[Pronunciation]
     where: str
 
 
@@ -116,7 +122,12 @@ def open_sphinx(directory: str | Path) -> SphinxModel:
             f"expected {definition.matrices.max() + 1} of {definition.senones.shape[1]}, as mdef has"
         )
     mixtures, classes = _mixtures(directory, definition, config, rate, parameters["svspec"])
-    return SphinxModel(definition, transitions, mixtures, classes, settings, rate, f"{directory}")
+    noises = [
+        Pronunciation(f"+{entry.word.strip('[]<>+')}+", "", None, entry.phones)
+        for entry in (read_any_dictionary(directory / "noisedict") if (directory / "noisedict").exists() else ())
+        if set(entry.phones) != {SILENCE}
+    ]
+    return SphinxModel(definition, transitions, mixtures, classes, settings, rate, noises, f"{directory}")
 
 
 def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict[str, str]]:
@@ -237,9 +248,10 @@ def phone_models(
 ) -> tuple[list[Pronunciation], PhoneModels, dict[str, int]]:
     """Return a dictionary whose phones tell their position in the word, the models that it needs, and their senones.
 
-    A phone is named P_B at the begin of a word, P_E at its end, P_S if it is the only one, and P between.  Silence and
-    other fillers keep their names.  A triphone that the model lacks is the one of another position, or its phone
-    without context.  Raises FormatError for phones that the model lacks, and models with skips.
+    A phone is named P_B at the begin of a word, P_E at its end, P_S if it is the only one, and P between.  Silence
+    keeps its name, and other fillers, as +NSN+, are named =NSN=, since + stands before the right neighbour of a
+    triphone; all of them are silence to their neighbours.  A triphone that the model lacks is the one of another
+    position, or its phone without context.  Raises FormatError for phones that the model lacks, and models with skips.
     """
     definition = model.definition
     index = {phone: number for number, phone in enumerate(definition.phones)}
@@ -248,9 +260,14 @@ def phone_models(
         raise FormatError(f"{model.where}: no phone {listed(lacking or [SILENCE])}; expected those of the dictionary")
     finder = _Finder(model, index)
     entries = [entry._replace(phones=_positioned(entry.phones, definition.fillers)) for entry in dictionary]
-    words = {entry.phones for entry in entries if not definition.fillers.intersection(entry.phones)}
-    begins = sorted({SILENCE, *(phones[0] for phones in words if phones)})
-    ends = sorted({SILENCE, *(phones[-1] for phones in words if phones)})
+    words = {
+        positioned.phones
+        for entry, positioned in zip(dictionary, entries)
+        if not definition.fillers.intersection(entry.phones)
+    }
+    fillers = {_filler_name(phone) for phone in definition.fillers}
+    begins = sorted({SILENCE, *fillers, *(phones[0] for phones in words if phones)})
+    ends = sorted({SILENCE, *fillers, *(phones[-1] for phones in words if phones)})
     for phones in sorted(words):
         for at, phone in enumerate(phones):
             lefts = phones[at - 1 : at] if at else ends
@@ -269,12 +286,16 @@ def used_mixtures(model: SphinxModel, senones: Mapping[str, int]) -> tuple[Mixtu
 
 
 def _positioned(phones: tuple[str, ...], fillers: Set[str]) -> tuple[str, ...]:
-    """Return the names of the phones of a word; those of fillers stay."""
+    """Return the names of the phones of a word, which are all fillers or none."""
     if not phones or not fillers.isdisjoint(phones):
-        return phones
+        return tuple(map(_filler_name, phones))
     if len(phones) == 1:
         return (f"{phones[0]}_S",)
     return (f"{phones[0]}_B", *phones[1:-1], f"{phones[-1]}_E")
+
+
+def _filler_name(phone: str) -> str:
+    return phone.replace("+", "=")
 
 
 class _Finder:
@@ -302,14 +323,18 @@ class _Finder:
         if name not in self.states:
             centre, _, mark = phone.partition("_")
             position = POSITIONS.index(mark.lower() or "i")
-            context = (self.index[centre], self.index[left.partition("_")[0]], self.index[right.partition("_")[0]])
+            context = (self.index[centre], self._neighbour(left), self._neighbour(right))
             order = (position, *(other for other in range(len(POSITIONS)) if other != position))
             numbers = (self._models.get((*context, place)) for place in order)
             self._add(name, centre, next((number for number in numbers if number is not None), context[0]))
 
+    def _neighbour(self, name: str) -> int:
+        """Return the phone that counts as the neighbour of another; fillers are silence, as in Sphinx."""
+        return self.index.get(name.partition("_")[0], self.index[SILENCE])
+
     def add_phone(self, phone: str) -> None:
-        """Add a model without context."""
-        self._add(phone, phone, self.index[phone])
+        """Add a filler, which has no context."""
+        self._add(_filler_name(phone), _filler_name(phone), self.index[phone])
 
     def _add(self, name: str, phone: str, model: int) -> None:
         matrix = int(self.definition.matrices[model])

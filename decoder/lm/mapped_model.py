@@ -15,7 +15,8 @@ from decoder.storage.mapped_file import MappedFormat, NameList, check_lengths, p
 from readers.common.file_part import FilePart
 from readers.common.report import Figures
 from readers.errors import ArgonautError, FormatError
-from readers.language.arpa import read_arpa
+from readers.language.arpa import Arpa, ArpaOrder, read_arpa
+from readers.tables.sphinx import is_ngram_model, read_ngrams
 
 MAX_ORDER = 1000  # of the n-grams; kernels allocate stacks of this size
 LEAST_SIZE = 1 << 20  # bytes of an ARPA file; a smaller one is read as fast
@@ -39,10 +40,12 @@ def open_language_model(
 ) -> LanguageModel:
     """Open an ARPA language model, from the mapped file beside it if that is up to date, or a mapped file itself.
 
+    A binary model of CMU Sphinx is opened like an ARPA file.
+
     Parameters
     ----------
     path : str or Path
-        The ARPA file, plain or gzip-compressed.
+        The ARPA file, plain or gzip-compressed, or Sphinx's `.lm.bin` or `.lm.DMP`.
     log : callable, optional
         log(line) is told when a damaged mapped file is written again, when it cannot be written, and when the model has
         no unigram <s>, so that sentences begin without history.
@@ -59,7 +62,7 @@ def open_language_model(
     Raises
     ------
     FormatError
-        For a malformed ARPA file.
+        For a malformed file.
     """
     with Path(path).open("rb") as file:
         if file.read(len(FORMAT.magic)) == FORMAT.magic:
@@ -75,7 +78,12 @@ def open_language_model(
         except (ArgonautError, OSError) as fault:
             if log:
                 log(f"{fault}; writing it again")
-    model = LanguageModel.from_arpa(read_arpa(path))
+    if is_ngram_model(path):
+        vocabulary, orders = read_ngrams(path)
+        arpa = Arpa(vocabulary, [ArpaOrder(*columns) for columns in orders])
+    else:
+        arpa = read_arpa(path)
+    model = LanguageModel.from_arpa(arpa)
     _note_start(model, path, log)
     if source[0] >= least_size:
         try:

@@ -14,6 +14,8 @@ Without a recipe, name the parts:
 An acoustic model of CMU Sphinx, the directory with mdef and means, needs a dictionary of its phones and a language
 model:
   argonaut pack en-us --dict words.dict --lm words.arpa -o my.argo
+A model set of HTK, the directory with hmmdefs, perhaps with a list of models, dict and config:
+  argonaut pack hmm15 --lm words.arpa --rate 16000 -o my.argo
 A model with CTC of another toolkit, in ONNX, needs the names of its outputs and a language model; --dict, a lexicon of
 tokens, is used where there is one:
   argonaut pack --model ctc.onnx --tokens tokens.txt --lm words.arpa --features fbank.hcopy --rate 16000 -o my.argo

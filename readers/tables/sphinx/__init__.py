@@ -1,4 +1,5 @@
-"""Acoustic models of CMU Sphinx: model definition, Gaussians, mixture weights, transitions, parameters of features.
+"""Acoustic models of CMU Sphinx: model definition, Gaussians, mixture weights, transitions, parameters of features,
+and n-gram models.
 
 Open definition.py first.
 """

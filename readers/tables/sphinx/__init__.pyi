@@ -1,5 +1,8 @@
 from readers.tables.sphinx.definition import ModelDefinition as ModelDefinition
 from readers.tables.sphinx.definition import read_definition as read_definition
+from readers.tables.sphinx.ngrams import NgramColumns as NgramColumns
+from readers.tables.sphinx.ngrams import is_ngram_model as is_ngram_model
+from readers.tables.sphinx.ngrams import read_ngrams as read_ngrams
 from readers.tables.sphinx.parameters import dumped_weights as dumped_weights
 from readers.tables.sphinx.parameters import read_feature_parameters as read_feature_parameters
 from readers.tables.sphinx.parameters import read_gaussians as read_gaussians

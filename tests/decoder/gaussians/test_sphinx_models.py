@@ -10,6 +10,8 @@ import pytest
 from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer, is_mixture_model
 from acoustic.scoring.opening import open_scorer
 from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_models, used_mixtures
+from decoder.graph.graph_file import load_graph
+from decoder.lm.mapped_model import load_language_model
 from decoder.recognizer import Recognizer
 from features import FeatureConfig
 from features.extraction import add_dynamics
@@ -26,15 +28,19 @@ PARAMETERS = "-transform dct\n-lowerf 130\n-upperf 6800\n-nfilt 25\n-lifter 22\n
 OWNERS = {1: [0] * 8, 3: [0, 0, 1, 1, 2, 2, 0, 1], 8: list(range(8))}
 
 
-def write_model(directory, codebooks=3, spec="0-12/13-25/26-38", densities=6, order="<", skip=0.0):
-    """Write a model; return its means, variances (per stream) and weights."""
+def write_model(directory, codebooks=3, spec="0-12/13-25/26-38", densities=6, order="<", skip=0.0, noise=False):
+    """Write a model; return its means, variances (per stream) and weights.  noise: it has a phone of noise, too."""
     random = np.random.default_rng(codebooks)
     widths = [13, 13, 13] if spec else [39]
     means = [random.normal(0, 5, (codebooks, densities, width)).astype(np.float32) for width in widths]
     variances = [random.uniform(5, 50, (codebooks, densities, width)).astype(np.float32) for width in widths]
     codes = random.integers(10, 90, (len(widths), densities, 8)).astype(np.uint8)
     directory.mkdir()
-    definition = writer.text_definition(PHONES, {"SIL"}, TRIPHONES, [0, 1, 2, 0, 1], SENONES)
+    phones, matrices, senones = PHONES, [0, 1, 2, 0, 1], SENONES
+    if noise:
+        phones, matrices, senones = [*PHONES, "+N+"], [0, 1, 2, 1, 0, 1], [*SENONES[:3], [7, 5], *SENONES[3:]]
+        (directory / "noisedict").write_text("<s> SIL\n</s> SIL\n<sil> SIL\n[NOISE] +N+\n")
+    definition = writer.text_definition(phones, {"SIL", "+N+"}, TRIPHONES, matrices, senones)
     (directory / "mdef").write_text(definition)
     (directory / "means").write_bytes(writer.gaussians(means, order))
     (directory / "variances").write_bytes(writer.gaussians(variances, order))
@@ -133,6 +139,27 @@ def test_phones_tell_their_position(tmp_path):
     assert models.transitions["A_6"] == pytest.approx((math.log(0.5), math.log(0.5)))
     with pytest.raises(FormatError, match="no phone Q; expected those of the dictionary"):
         phone_models(open_sphinx(tmp_path / "m"), [Pronunciation("q", None, None, ("Q",))])
+
+
+def test_noises_are_words_that_are_not_printed(tmp_path):
+    write_model(tmp_path / "m", codebooks=8, spec="", noise=True)
+    model = open_sphinx(tmp_path / "m")
+    assert model.noises == [Pronunciation("+NOISE+", "", None, ("+N+",))]
+    words = [Pronunciation("ab", None, None, ("A", "B")), *model.noises]
+    entries, models, rows = phone_models(model, words)
+    assert [entry.phones for entry in entries] == [("A_B", "B_E"), ("=N=",)]
+    senones = {name: [rows[state] for state in states] for name, states in models.states.items()}
+    assert senones["=N="] == [7, 5]
+    assert senones["=N=-A_B+B_E"] == senones["SIL-A_B+B_E"] == [6, 1]  # a noise is silence to its neighbours
+    assert senones["A_B-B_E+=N="] == senones["A_B-B_E+SIL"] == [7, 3]
+    lines = ["\\data\\", "ngram 1=3", "", "\\1-grams:", "-0.5 ab", "-0.5 </s>", "-99 <s>", "", "\\end\\"]
+    (tmp_path / "lm").write_text("\n".join(lines) + "\n")
+    (tmp_path / "dict").write_text("ab A B\n")
+    parts = PartOptions(dict=tmp_path / "dict", lm=tmp_path / "lm")
+    bundle = make_bundle(PackOptions(experiment=tmp_path / "m", output=tmp_path / "x.argo", parts=parts))
+    graph, lm = load_graph(bundle.parts["graph.dg"]), load_language_model(bundle.parts["lm.mapped"])
+    assert graph.outputs[list(graph.words).index("+NOISE+")] == ""
+    assert lm.step(0, lm.word_id("+NOISE+"))[0] == pytest.approx(-0.15 * math.log(1e-8))
 
 
 def test_skips_are_refused(tmp_path):

@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 
 from decoder.graph.compiled_graph import precompile
+from decoder.lm.language_model import LanguageModel
+from readers.language.arpa import Arpa, ArpaOrder
 from readers.language.hotwords import read_hotwords
 from readers.language.labelled_text import read_columns, read_parallel, read_tab_lines
 from readers.language.vocabulary import read_vocabulary, write_vocabulary
@@ -15,11 +17,13 @@ from readers.tables import hmm_tables
 from readers.tables.ctc_tokens import read_ctc_tokens
 from readers.tables.dbn import read_dbn
 from readers.tables.priors import read_priors
+from readers.tables.sphinx import is_ngram_model, read_ngrams
 from readers.tables.text_matrix import read_text_matrix
 from readers.tables.timit import read_phone_map, read_segments
 from tests.decoder.graphs import make_acceptor
 from tests.fuzz.format import Format, text
 from tests.readers.tables.dbn_files import dbn_bytes
+from tests.readers.tables.sphinx.ngram_files import ORDERS, dump, trie
 
 TOPOLOGY = f"sil 0 1 0\nsil 1 2 {math.log(0.25):.6f}\nsil 1 3 {math.log(0.75):.6f}\n"
 
@@ -66,6 +70,19 @@ def lookahead(path) -> None:
     precompile(make_acceptor(arcs, {0: 0.0}), {"s": (-0.7, -0.7)}, found)
 
 
+def sphinx_ngrams(rng: random.Random, directory) -> bytes:
+    orders = ORDERS[: rng.choice((1, 2, 3))]
+    if rng.random() < 0.3:
+        return trie(orders=orders[:1])  # others have tables of 256 KiB
+    return dump(orders=orders, order=rng.choice("<>"), version=rng.choice((None, -1)))
+
+
+def use_sphinx_ngrams(path) -> None:
+    if is_ngram_model(path):
+        vocabulary, orders = read_ngrams(path)
+        LanguageModel.from_arpa(Arpa(vocabulary, [ArpaOrder(*columns) for columns in orders]))
+
+
 def again(read, write):
     """Read a table, write it, read it again."""
 
@@ -102,5 +119,6 @@ FORMATS = (
     Format("labelled columns", text("BOS O\nfrom O\nboston B-from\nEOS O\n\nBOS O\nto O\nEOS O\n"), labelled),
     Format("labelled lines", text("from boston\tO B-from\nto\tO\n"), read_tab_lines),
     Format("CTC tokens", text("<blk> 0\na 1\n 2\n", "a\t0\n<pad>\t-1\n", '{"a": 1, "[PAD]": 0}'), read_ctc_tokens),
+    Format("sphinx n-grams", sphinx_ngrams, use_sphinx_ngrams, binary=True),
     Format("parallel lines", text("from boston\nto\n"), parallel),
 )

@@ -87,7 +87,7 @@ def test_an_experiment_that_is_none_is_refused(user):
 def test_an_experiment_is_packed_with_its_error_rate(user):
     layout = LAYOUTS["an4"]
     files = {"model": "model/net", "graph": "graph/graph.dg", "lm": "lm.arpa", "features": "hcopy.config"}
-    for part, source in (files | {"dictionary": "dict", "references": "words.mlf", "hypotheses": "words.mlf"}).items():
+    for part, source in (files | {"dict": "dict", "references": "words.mlf", "hypotheses": "words.mlf"}).items():
         target = user.root / "exp" / getattr(layout, part)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(user.root / source, target)

@@ -8,7 +8,7 @@ from features import FeatureConfig, extract
 from readers.errors import ArgonautError
 from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
 from readers.kaldi.nnet3.nnet import read_nnet_model
-from recipes.kaldi_models import search_options
+from recipes.foreign.kaldi import search_options
 from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH

@@ -1,19 +1,21 @@
 """Converts the directory of a vosk model, or of a chain model of Kaldi, to the parts of a bundle."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readers.common.report import Log
 from readers.errors import ConfigError, FormatError
 from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import read_options
+from recipes.foreign.conversion import Conversion, Converter, has_file
 
 if TYPE_CHECKING:
     from features.ivectors.model import IvectorModel
     from readers.config.feature_record import FeatureRecord
     from readers.kaldi.fst import Fst
+    from recipes.packing import PackOptions
 
 CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
     ("mfcc.conf", "mfcc"),
@@ -30,18 +32,8 @@ MAX_COUNT = 100.0  # of i-vectors, as vosk and Kaldi's recipes for online decodi
 
 
 @dataclass(frozen=True)
-class KaldiModel:
-    """Where the files of a model are.
-
-    Attributes
-    ----------
-    root, model, graph, configuration : Path
-        The directory, its `final.mdl`, the directory with HCLG.fst or with HCLr.fst and Gr.fst, and the configuration
-        of the features.
-    kind : {"mfcc", "fbank"}
-    ivectors : Path or None
-        The directory with `final.ie`.
-    """
+class _Files:
+    """Where a model is: its directory, network, directory of the graph, and features; ivectors: with `final.ie`."""
 
     root: Path
     model: Path
@@ -51,34 +43,7 @@ class KaldiModel:
     ivectors: Path | None
 
 
-@dataclass(frozen=True)
-class ConvertedModel:
-    """A model of others as parts of a bundle.
-
-    Attributes
-    ----------
-    files : mapping of str to Path
-        By the names of `PartOptions`.
-    sample_rate : int
-        Of its audio in Hz.
-    search : mapping of str to float
-        Options of the search.
-    silence : tuple of str
-        Names of the silence models.
-    """
-
-    files: Mapping[str, Path]
-    sample_rate: int
-    search: Mapping[str, float]
-    silence: tuple[str, ...]
-
-
-def is_kaldi_directory(directory: Path) -> bool:
-    """Return whether a directory has a model of Kaldi."""
-    return any((directory / name).is_file() for name in ("am/final.mdl", "final.mdl"))
-
-
-def find_kaldi_model(root: Path) -> KaldiModel:
+def _find(root: Path) -> _Files:
     """Return where the files of a model are.  Raises ConfigError for those that are missing."""
     model = root / "am" / "final.mdl" if (root / "am" / "final.mdl").is_file() else root / "final.mdl"
     graphs = [path for path in (root / "graph", root) if (path / "HCLG.fst").is_file() or (path / "HCLr.fst").is_file()]
@@ -88,37 +53,18 @@ def find_kaldi_model(root: Path) -> KaldiModel:
         for name, kind in CONFIGURATIONS:
             if (directory / name).is_file():
                 found = [path for path in map(root.joinpath, IVECTOR_DIRECTORIES) if (path / "final.ie").is_file()]
-                return KaldiModel(root, model, graphs[0], directory / name, kind, found[0] if found else None)
+                return _Files(root, model, graphs[0], directory / name, kind, found[0] if found else None)
     names = ", ".join(name for name, _ in CONFIGURATIONS)
     raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
 
 
-def convert_kaldi_model(root: Path, directory: Path, log: Callable[[str], None]) -> ConvertedModel:
-    """Convert a model: its network, features, i-vectors, graph and language model.
-
-    Parameters
-    ----------
-    root : Path
-        The directory of the model.
-    directory : Path
-        For the files.
-    log : callable
-        Told what is left out.
-
-    Returns
-    -------
-    ConvertedModel
-
-    Raises
-    ------
-    ArgonautError, OSError
-        For damaged files, and files that do not fit together.
-    """
+def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
+    """Convert the network, features, i-vectors, graph and language model."""
     from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
     from decoder.graph.foreign.kaldi_graph import kaldi_graph
     from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
-    from decoder.graph.graph_file import save_graph
+    from decoder.graph.graph_file import GraphDefaults, save_defaults, save_graph
     from decoder.lm.mapped_model import save_language_model
     from features import FeatureConfig, feature_record
     from readers.config.feature_record import FeatureRecord
@@ -127,13 +73,16 @@ def convert_kaldi_model(root: Path, directory: Path, log: Callable[[str], None])
     from readers.kaldi.option_files import frame_subsampling
     from readers.tables.hmm_tables import write_cntkmap
 
-    files = find_kaldi_model(root)
+    assert options.experiment is not None
+    root = options.experiment
+    files = _find(root)
     graph_directory = directory / "graph"
     converted = {
         "model": directory / "model.dnn",
         "graph": graph_directory / "graph.dg",
         "features": directory / "features",
     }
+    search = search_options(root)
     for name in IGNORED:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
@@ -160,13 +109,14 @@ def convert_kaldi_model(root: Path, directory: Path, log: Callable[[str], None])
     words = _word_names(files.graph, grammar or fst)
     graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}")
     save_graph(graph, converted["graph"])
+    save_defaults(converted["graph"], GraphDefaults(search))
     write_cntkmap(graph_directory / "cntkmap", rows)
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
         converted["lm"] = directory / "lm.mapped"
         save_language_model(lm, converted["lm"])
     silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
-    return ConvertedModel(converted, about.sample_rate, search_options(root), silence)
+    return Conversion({**converted, "rate": options.parts.rate or about.sample_rate}, silence)
 
 
 def search_options(root: Path) -> dict[str, float]:
@@ -257,7 +207,7 @@ def _word_names(directory: Path, fst: "Fst") -> dict[int, str]:
     return {number: word for word, number in read_word_table(directory / "words.txt").items()}
 
 
-def _silence_phones(files: KaldiModel) -> list[int]:
+def _silence_phones(files: _Files) -> list[int]:
     """Return the numbers of the silence phones, from conf/model.conf or phones/silence.csl; none without either."""
     options = files.root / "conf" / "model.conf"
     table = files.graph / "phones" / "silence.csl"
@@ -270,3 +220,11 @@ def _silence_phones(files: KaldiModel) -> list[int]:
     if not all(number.isascii() and number.isdigit() for number in text.split(":") if text):
         raise ConfigError(f"{path}: silence phones {text[:40]!r}; expected numbers with colons between them")
     return [int(number) for number in text.split(":") if number]
+
+
+CONVERTER = Converter(
+    "a model of Kaldi",
+    lambda options: has_file(options, "am/final.mdl", "final.mdl"),
+    convert,
+    excluded=("model", "graph", "features", "lm", "ivector_model", "dict"),
+)
