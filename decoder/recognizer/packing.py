@@ -50,7 +50,7 @@ from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
 from decoder.storage.mapped_file import ALIGNMENT
 from features import FeatureConfig
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, refuse_inputs, require_writable
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
 from readers.errors import ConfigError
@@ -305,13 +305,37 @@ def _make_search_tables(directory: Path, description: BundleDescription) -> None
     make_search_tables(directory / GRAPH, lm if lm.exists() else None, directory / CNTKMAP, search, directory / SEARCH)
 
 
-def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
-    """Make a bundle of the files that `fill` writes to a directory."""
+def require_bundle_path(path: str | Path, compact: bool, read: Iterable[str | Path | None] = ()) -> None:
+    """Check that a bundle can be written at a path, as `require_writable` does for a file, before long work.
+
+    Parameters
+    ----------
+    path : str or Path
+    compact : bool
+        Whether the bundle is compact.
+    read : iterable of path or None
+        Input files, which must not be overwritten.
+
+    Raises
+    ------
+    ConfigError
+        For a file or directory that exists, unless its name is that of a bundle in a file, and for a compact bundle in
+        a directory.
+    OSError
+    """
     path = Path(path)
+    refuse_inputs([path], read)
     if compact and path.suffix != SUFFIX:
         raise ConfigError(f"{path}: a directory of a compact bundle; expected a name that ends in {SUFFIX}")
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
+    require_writable(path)
+
+
+def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
+    """Make a bundle of the files that `fill` writes to a directory."""
+    path = Path(path)
+    require_bundle_path(path, compact)
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_directory(path) as temporary:
         directory = temporary / "bundle"

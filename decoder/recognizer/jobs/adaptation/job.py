@@ -18,7 +18,7 @@ from decoder.recognizer.jobs.adaptation.options import AdaptOptions
 from decoder.recognizer.jobs.adaptation.speech import AdaptationSpeech, SpokenUtterance
 from decoder.recognizer.jobs.adaptation.text import AdaptationText, read_adaptation_text
 from decoder.recognizer.jobs.adaptation.words import AdaptedWords, adapt_words, require_phones
-from decoder.recognizer.packing import rewrite
+from decoder.recognizer.packing import require_bundle_path, rewrite
 from decoder.scoring.bootstrap import error_rate_interval
 from decoder.scoring.error_counts import ScoringResult, score
 from decoder.search.batch import in_order
@@ -138,9 +138,10 @@ def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = sile
     """
     dictionary = options.dictionary
     guessed = Path(f"{options.output}.guessed.dict")
-    require_writable(options.output, [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p])
-    given = dictionary.read(note)
     bundle = Bundle.open(options.bundle)
+    inputs = [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p]
+    require_bundle_path(options.output, bundle.is_compact, inputs)
+    given = dictionary.read(note)
     keeps_words = options.speech.keep_words
     if LM not in bundle.parts and not keeps_words:
         raise ConfigError(f"{bundle.path}: no language model; expected one in the bundle, for a mixture with the text")
