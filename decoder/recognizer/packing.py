@@ -15,7 +15,7 @@ from acoustic.scoring.window_scorer import WindowScorer
 from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.graph_file import load_defaults, load_graph, recorded_silence, save_graph
-from decoder.lm.language_model import SENTENCE_START, LanguageModel
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
     ALIGNER,
@@ -50,6 +50,7 @@ from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
 from decoder.storage.mapped_file import ALIGNMENT
 from features import FeatureConfig
+from readers.common.faults import listed
 from readers.common.files import atomic_write, refuse_inputs, require_writable
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
@@ -342,9 +343,9 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
         directory.mkdir()
         fill(directory)
         description = Bundle.open(directory).description
-        Recognizer.load(directory)
+        recognizer = Recognizer.load(directory)
         if description.aligner is not None:
-            ForcedAligner.load(directory)
+            _check_phones(recognizer, ForcedAligner.load(directory), path)
         if compact:
             _compress(description, directory)
         if path.suffix == SUFFIX:
@@ -354,8 +355,20 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
     return Bundle.open(path, verify=True)
 
 
+def _check_phones(recognizer: Recognizer, aligner: ForcedAligner, path: Path) -> None:
+    """Raise ConfigError unless a network that aligns has all phones of the words that are recognised."""
+    words = {*recognizer.decoder.graph.words} - {SENTENCE_START, SENTENCE_END}
+    phones = {phone for entry in aligner.graphs.dictionary or () if entry.word in words for phone in entry.phones}
+    if missing := sorted(phones - aligner.graphs.phones):
+        raise ConfigError(
+            f"{path}: the network that aligns has no model of {listed(missing)}; expected one of every phone"
+        )
+
+
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
+    if parts.aligner is not None and parts.dictionary is None:
+        raise ConfigError(f"{parts.aligner.model}: a network that aligns; expected a dictionary, too, for its words")
     graph = load_graph(parts.graph)
     tables = Path(parts.graph).parent
     scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")
