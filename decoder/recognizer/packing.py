@@ -1,8 +1,10 @@
 """Writes bundles: collects the parts of a recogniser, and stores them in a zip file or a directory."""
 
+import contextlib
+import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ from readers.common.faults import listed
 from readers.common.files import atomic_write, refuse_inputs, require_writable
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.tables.hmm_tables import write_cntkmap
 
@@ -341,11 +343,12 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
     with temporary_directory(path) as temporary:
         directory = temporary / "bundle"
         directory.mkdir()
-        fill(directory)
-        description = Bundle.open(directory).description
-        recognizer = Recognizer.load(directory)
-        if description.aligner is not None:
-            _check_phones(recognizer, ForcedAligner.load(directory), path)
+        with _calling(directory, path):
+            fill(directory)
+            description = Bundle.open(directory).description
+            recognizer = Recognizer.load(directory)
+            if description.aligner is not None:
+                _check_phones(recognizer, ForcedAligner.load(directory), path)
         if compact:
             _compress(description, directory)
         if path.suffix == SUFFIX:
@@ -353,6 +356,16 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
         else:
             directory.rename(path)
     return Bundle.open(path, verify=True)
+
+
+@contextlib.contextmanager
+def _calling(directory: Path, path: Path) -> Iterator[None]:
+    """Let faults that are raised in the body name a bundle, not the directory in which it is made."""
+    try:
+        yield
+    except ArgonautError as fault:
+        text = str(fault).replace(f"{directory}{os.sep}", f"{path}:").replace(f"{directory}", f"{path}")
+        raise type(fault)(text) from fault
 
 
 def _check_phones(recognizer: Recognizer, aligner: ForcedAligner, path: Path) -> None:
