@@ -203,6 +203,7 @@ def test_the_command_says_what_has_become_of_the_text(root, tmp_path, capsys):
         ("\n", None, FormatError, "text: no sentences; expected one per line"),
         ("...\n[noise]\n", None, FormatError, "text: no words; expected sentences, one per line"),
         ("AB ACA\n", "ACA a x a\n", FormatError, "given.dict: phone 'x' of 'ACA'; expected those of the bundle: a, b"),
+        ("AB ACA\n", "ACA\n", FormatError, "given.dict: no phones of 'ACA'; expected at least one"),
         ("?x XYZ\n", None, FormatError, "text: no word has a pronunciation, for example x, XYZ; expected a text in"),
         ("#!MLF!#\n", None, FormatError, "text:1: a master label file; expected sentences"),
     ],
