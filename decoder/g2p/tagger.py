@@ -29,6 +29,7 @@ from readers.minibatches.sequence_layout import SequenceLayout
 
 CONTEXT = 1  # letters on each side that the network gets beside the letter itself
 PARALLEL = (1, 8, 64)  # words side by side
+MOST_COLUMNS = 1 << 13  # letters of all words side by side; longer words are alone, so that memory stays small
 INPUT, LABELS, SCORES = "letters", "tags", "scores"
 _DESCRIPTION = """
 letters = SparseInput({inputs}, tag=feature)
@@ -122,7 +123,8 @@ class Tagger:
         words = np.argsort(lengths, kind="stable")  # words of similar length side by side leave few gaps
         words = words[lengths[words] > 0]
         while len(words):
-            size = next((size for size in PARALLEL if size >= len(words)), PARALLEL[-1])
+            sizes = [size for size in PARALLEL if size * lengths[words[:size][-1]] <= MOST_COLUMNS] or [1]
+            size = next((size for size in sizes if size >= len(words)), sizes[-1])
             group = words[:size]
             words = words[size:]
             padded = np.pad(lengths[group], (0, size - len(group)), constant_values=1)

@@ -17,7 +17,7 @@ from acoustic.scoring.mixture_scorer import MixtureModel, MixtureStream
 from decoder.graph.phone_models import PhoneModels
 from features import FeatureConfig, feature_record
 from readers.common.arrays import Float32Array, Float64Array, Int64Array
-from readers.common.faults import listed
+from readers.common.faults import listed, naming
 from readers.common.text import is_count, to_number
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError, FormatError
@@ -112,8 +112,9 @@ def open_sphinx(directory: str | Path) -> SphinxModel:
         if (directory / name).exists():
             raise ConfigError(f"{directory / name}: a transform of the features; expected a model without one")
     parameters = DEFAULTS | read_feature_parameters(directory / "feat.params")
-    rate, settings = hcopy_settings(parameters, f"{directory / 'feat.params'}")
-    config = FeatureConfig.from_hcopy(settings)
+    with naming(f"{directory / 'feat.params'}"):
+        rate, settings = hcopy_settings(parameters, f"{directory / 'feat.params'}")
+        config = FeatureConfig.from_hcopy(settings)
     definition = read_definition(directory / "mdef")
     transitions = read_transitions(directory / "transition_matrices")
     if transitions.shape[1] != definition.senones.shape[1] or definition.matrices.max() >= len(transitions):
@@ -149,6 +150,10 @@ def hcopy_settings(parameters: Mapping[str, str], where: str) -> tuple[int, dict
             numbers[name] = math.nan
         if not 0 <= numbers[name] <= 1e6 or (name in ("samprate", "frate") and numbers[name] < 1):
             raise ConfigError(f"{where}: -{name} {parameters[name][:40]}; expected a number of at least 0")
+    if numbers["upperf"] > numbers["samprate"] / 2:
+        raise ConfigError(
+            f"{where}: -upperf {numbers['upperf']:g}; expected at most half of -samprate {numbers['samprate']:g}"
+        )
     if parameters["feat"] not in QUALIFIERS:
         raise ConfigError(f"{where}: -feat {parameters['feat'][:40]}; expected one of {', '.join(QUALIFIERS)}")
     qualifiers = ("0", QUALIFIERS[parameters["feat"]], "" if parameters["cmn"] == "none" else "Z")
@@ -251,14 +256,15 @@ def phone_models(
     A phone is named P_B at the begin of a word, P_E at its end, P_S if it is the only one, and P between.  Silence
     keeps its name, and other fillers, as +NSN+, are named =NSN=, since + stands before the right neighbour of a
     triphone; all of them are silence to their neighbours.  A triphone that the model lacks is the one of another
-    position, or its phone without context.  Raises FormatError for phones that the model lacks, and models with skips.
+    position, or its phone without context.  Raises FormatError for phones that the model lacks, for names of phones
+    that are not clear in these names, and for models with skips.
     """
     definition = model.definition
-    index = {phone: number for number, phone in enumerate(definition.phones)}
-    lacking = dict.fromkeys(phone for entry in dictionary for phone in entry.phones if phone not in index)
-    if lacking or SILENCE not in index:
+    known = {*definition.phones}
+    lacking = dict.fromkeys(phone for entry in dictionary for phone in entry.phones if phone not in known)
+    if lacking or SILENCE not in known:
         raise FormatError(f"{model.where}: no phone {listed(lacking or [SILENCE])}; expected those of the dictionary")
-    finder = _Finder(model, index)
+    finder = _Finder(model)
     entries = [entry._replace(phones=_positioned(entry.phones, definition.fillers)) for entry in dictionary]
     words = {
         positioned.phones
@@ -268,6 +274,9 @@ def phone_models(
     fillers = {_filler_name(phone) for phone in definition.fillers}
     begins = sorted({SILENCE, *fillers, *(phones[0] for phones in words if phones)})
     ends = sorted({SILENCE, *fillers, *(phones[-1] for phones in words if phones)})
+    unclear = sorted({phone for phones in words for phone in phones if "-" in phone or "+" in phone})
+    if unclear:
+        raise FormatError(f"{model.where}: phone {listed(unclear)}; expected names without - and +, as of triphones")
     for phones in sorted(words):
         for at, phone in enumerate(phones):
             lefts = phones[at - 1 : at] if at else ends
@@ -301,10 +310,15 @@ def _filler_name(phone: str) -> str:
 class _Finder:
     """Collects the states of triphones of phones with positions."""
 
-    def __init__(self, model: SphinxModel, index: Mapping[str, int]):
+    def __init__(self, model: SphinxModel):
         definition = model.definition
         self.definition = definition
-        self.index = index
+        self._places: dict[str, tuple[int, int]] = {}  # phone and position that a name stands for
+        for phone, mark in itertools.product(definition.phones, POSITIONS):
+            name = phone if mark == POSITIONS[0] else f"{phone}_{mark.upper()}"
+            if name in self._places:
+                raise FormatError(f"{model.where}: phone {name}; expected no names of others with _B, _E or _S")
+            self._places[name] = definition.phones.index(phone), POSITIONS.index(mark)
         self.states: dict[str, tuple[str, ...]] = {}
         self.transitions: dict[str, tuple[float, float]] = {}
         self.rows: dict[str, int] = {}
@@ -315,26 +329,29 @@ class _Finder:
         steps = np.diagonal(model.transitions, 1, axis1=1, axis2=2)
         if np.any(stays + steps < 1 - SKIPPED):
             raise FormatError(f"{model.where}: transition_matrices with skips of states; expected none")
+        if np.any(stays >= 1):
+            raise FormatError(f"{model.where}: transition_matrices with a state that is never left; expected none")
         self._stays = stays
 
     def add(self, left: str, phone: str, right: str) -> None:
         """Add a triphone; the names have positions."""
         name = f"{left}-{phone}+{right}"
         if name not in self.states:
-            centre, _, mark = phone.partition("_")
-            position = POSITIONS.index(mark.lower() or "i")
-            context = (self.index[centre], self._neighbour(left), self._neighbour(right))
+            centre, position = self._places[phone]
+            context = (centre, self._neighbour(left), self._neighbour(right))
             order = (position, *(other for other in range(len(POSITIONS)) if other != position))
             numbers = (self._models.get((*context, place)) for place in order)
-            self._add(name, centre, next((number for number in numbers if number is not None), context[0]))
+            self._add(
+                name, self.definition.phones[centre], next((number for number in numbers if number is not None), centre)
+            )
 
     def _neighbour(self, name: str) -> int:
         """Return the phone that counts as the neighbour of another; fillers are silence, as in Sphinx."""
-        return self.index.get(name.partition("_")[0], self.index[SILENCE])
+        return self._places.get(name, self._places[SILENCE])[0]
 
     def add_phone(self, phone: str) -> None:
         """Add a filler, which has no context."""
-        self._add(_filler_name(phone), _filler_name(phone), self.index[phone])
+        self._add(_filler_name(phone), _filler_name(phone), self.definition.phones.index(phone))
 
     def _add(self, name: str, phone: str, model: int) -> None:
         matrix = int(self.definition.matrices[model])

@@ -19,6 +19,7 @@ from decoder.lm.collection import open_collection
 from decoder.lm.estimation import uniform
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mapped_model import open_language_model
+from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.report import Log, RunReport, silent
 from readers.errors import GraphError
@@ -124,6 +125,12 @@ def make_ctc_graph(options: GraphFiles, *, log: Log = silent, note: Log = silent
         assert model is not None
         model = LanguageModel.from_arpa(model)
     entries, without = completed(dictionary, model.vocabulary, tokens)
+    if not entries:
+        some = listed([word for word, _ in without], 3) or "none"
+        raise GraphError(
+            f"{options.tokens}: no word of the language model can be spelled, such as {some}; expected letters or "
+            "parts of words, or a dictionary"
+        )
     try:
         graph = build_ctc_graph(tokens, entries, model, options.graph, _progress(log))
     except GraphError as fault:

@@ -46,7 +46,7 @@ class ScoredLinks:
         leads_on.update(start[link] for link in reversed(order) if end[link] in leads_on)
         if self.last not in reached:
             raise self.lattice.no_path()
-        return finite & [a in reached and b in leads_on for a, b in zip(start, end)]
+        return finite & np.array([a in reached and b in leads_on for a, b in zip(start, end)], bool)
 
     @cached_property
     def begins_sentence(self) -> np.ndarray:

@@ -42,6 +42,7 @@ from decoder.recognizer.bundle import (
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
+from readers.common.faults import naming
 from readers.common.file_part import FilePart
 from readers.common.report import Figures, Log, silent
 from readers.config.hcopy import read_hcopy_config
@@ -231,7 +232,8 @@ def transcript_graphs(
         options = GraphOptions(silence=silence, silence_topology=topology)
     models = PhoneModels.of_tables(tables)
     dictionary = read_any_dictionary(bundle.parts[DICTIONARY]) if dictionary is None else dictionary
-    return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(tables[CNTKMAP]), options)
+    with naming(f"{tables[CNTKMAP]}"):
+        return TranscriptGraphs(models, dictionary, hmm_tables.read_cntkmap(tables[CNTKMAP]), options)
 
 
 def decoder_with_words(
@@ -327,7 +329,7 @@ def open_alignment(
     bundle = Bundle.open(path)
     options: dict[str, Any] = dict(bundle.description.options)
     searching = None
-    if bundle.description.aligner is not None:
+    if bundle.description.aligner is not None and "state_map" in bundle.parts:
         searching = functools.partial(network_alignment, bundle, recognising_network(bundle), dictionary)
     parts = network_alignment(bundle, aligning_network(bundle), dictionary)
     parts["search"] = SearchOptions(**options, silence=bundle.description.silence)

@@ -14,7 +14,7 @@ from decoder.results.live_recognition import Endpoint, Recognition, RecognitionE
 from decoder.search.decoder import Decoder
 from features import RunningMean, frame_period
 from readers.audio.resampling import Resampler
-from readers.errors import ConfigError
+from readers.errors import ConfigError, ModelError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import Word
 
@@ -85,7 +85,7 @@ class _Division:
         self.overlap = max(0, round(beyond * self.rate / TICKS_PER_SECOND))
         try:
             stages = front_end.stages(self.rate, RunningMean(), FRAMES)
-        except ConfigError as fault:
+        except (ConfigError, ModelError) as fault:
             raise ConfigError(
                 f"{recording.where}: long, so that it must be divided at pauses, but {fault}; without the limit "
                 "longest (transcribe: whole) it is recognised as a whole"

@@ -1,8 +1,10 @@
 """Writes bundles: collects the parts of a recogniser, and stores them in a zip file or a directory."""
 
+import contextlib
+import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from acoustic.scoring.window_scorer import WindowScorer
 from decoder.g2p.model import G2P
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.graph_file import load_defaults, load_graph, recorded_silence, save_graph
-from decoder.lm.language_model import SENTENCE_START, LanguageModel
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from decoder.lm.mapped_model import open_language_model, save_language_model
 from decoder.recognizer.bundle import (
     ALIGNER,
@@ -50,10 +52,11 @@ from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
 from decoder.storage.mapped_file import ALIGNMENT
 from features import FeatureConfig
-from readers.common.files import atomic_write
+from readers.common.faults import listed
+from readers.common.files import atomic_write, refuse_inputs, require_writable
 from readers.common.temporary import temporary_directory
 from readers.config.hcopy import read_hcopy_config
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.tables.hmm_tables import write_cntkmap
 
@@ -305,22 +308,47 @@ def _make_search_tables(directory: Path, description: BundleDescription) -> None
     make_search_tables(directory / GRAPH, lm if lm.exists() else None, directory / CNTKMAP, search, directory / SEARCH)
 
 
-def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
-    """Make a bundle of the files that `fill` writes to a directory."""
+def require_bundle_path(path: str | Path, compact: bool, read: Iterable[str | Path | None] = ()) -> None:
+    """Check that a bundle can be written at a path, as `require_writable` does for a file, before long work.
+
+    Parameters
+    ----------
+    path : str or Path
+    compact : bool
+        Whether the bundle is compact.
+    read : iterable of path or None
+        Input files, which must not be overwritten.
+
+    Raises
+    ------
+    ConfigError
+        For a file or directory that exists, unless its name is that of a bundle in a file, and for a compact bundle in
+        a directory.
+    OSError
+    """
     path = Path(path)
+    refuse_inputs([path], read)
     if compact and path.suffix != SUFFIX:
         raise ConfigError(f"{path}: a directory of a compact bundle; expected a name that ends in {SUFFIX}")
     if path.suffix != SUFFIX and path.exists():
         raise ConfigError(f"{path}: exists; expected a new directory, or a name that ends in {SUFFIX}")
+    require_writable(path)
+
+
+def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> Bundle:
+    """Make a bundle of the files that `fill` writes to a directory."""
+    path = Path(path)
+    require_bundle_path(path, compact)
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_directory(path) as temporary:
         directory = temporary / "bundle"
         directory.mkdir()
-        fill(directory)
-        description = Bundle.open(directory).description
-        Recognizer.load(directory)
-        if description.aligner is not None:
-            ForcedAligner.load(directory)
+        with _calling(directory, path):
+            fill(directory)
+            description = Bundle.open(directory).description
+            recognizer = Recognizer.load(directory)
+            if description.aligner is not None:
+                _check_phones(recognizer, ForcedAligner.load(directory), path)
         if compact:
             _compress(description, directory)
         if path.suffix == SUFFIX:
@@ -330,8 +358,30 @@ def _publish(path: str | Path, fill: Callable[[Path], None], compact: bool) -> B
     return Bundle.open(path, verify=True)
 
 
+@contextlib.contextmanager
+def _calling(directory: Path, path: Path) -> Iterator[None]:
+    """Let faults that are raised in the body name a bundle, not the directory in which it is made."""
+    try:
+        yield
+    except ArgonautError as fault:
+        text = str(fault).replace(f"{directory}{os.sep}", f"{path}:").replace(f"{directory}", f"{path}")
+        raise type(fault)(text) from fault
+
+
+def _check_phones(recognizer: Recognizer, aligner: ForcedAligner, path: Path) -> None:
+    """Raise ConfigError unless a network that aligns has all phones of the words that are recognised."""
+    words = {*recognizer.decoder.graph.words} - {SENTENCE_START, SENTENCE_END}
+    phones = {phone for entry in aligner.graphs.dictionary or () if entry.word in words for phone in entry.phones}
+    if missing := sorted(phones - aligner.graphs.phones):
+        raise ConfigError(
+            f"{path}: the network that aligns has no model of {listed(missing)}; expected one of every phone"
+        )
+
+
 def _fill(parts: BundleParts, directory: Path) -> None:
     """Write the members and bundle.json to a directory."""
+    if parts.aligner is not None and parts.dictionary is None:
+        raise ConfigError(f"{parts.aligner.model}: a network that aligns; expected a dictionary, too, for its words")
     graph = load_graph(parts.graph)
     tables = Path(parts.graph).parent
     scorer = _fill_network(parts, directory, "bfloat16" if parts.compact else "float32")

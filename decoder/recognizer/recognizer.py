@@ -173,6 +173,7 @@ class Recognizer(Variants):
         if self._alignment is None and (self._bundle is None or not has_tables(self._bundle)):
             return False
         check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
+        self.aligner()
         return True
 
     def transcribe(self, audio: Audio, rate: float | None = None, progress: Progress | None = None) -> Transcript:

@@ -12,7 +12,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from readers.common.report import RunReport
@@ -31,7 +31,7 @@ COLUMNS = {
     "end": ("end", "end_time", "stop"),
     "duration": ("duration", "dur"),
 }  # fmt: skip
-KNOWN = frozenset(name for names in COLUMNS.values() for name in names)
+KINDS = {name: kind for kind, names in COLUMNS.items() for name in names}
 CLIPS, WAVS = "clips", "wavs"  # folders with the audio of Common Voice and LJSpeech
 ROUNDED = 1.0  # seconds; the duration of a whole file may be rounded
 _LIKE_A_TIME = re.compile(
@@ -108,17 +108,20 @@ def _looks_like_a_time(name: str) -> bool:
 def _json_rows(text: str, path: Path) -> tuple[list[str], list[Row]]:
     """Return the names in JSON objects, one object on each line, and their values, empty where a name is missing."""
     objects = [
-        (where, {name: _json_cell(value, name, where) for name, value in item.items()})
+        (where, {name: _json_cell(value, name, item, where) for name, value in item.items()})
         for where, item in json_objects(text.split("\n"), path)
     ]
     names = list(dict.fromkeys(name for _, item in objects for name in item))
     return names, [(where, [item.get(name, "") for name in names]) for where, item in objects]
 
 
-def _json_cell(value: object, name: str, where: str) -> str:
+def _json_cell(value: object, name: str, item: Container[str], where: str) -> str:
     if isinstance(value, str) or value is None:
         return value or ""
-    if isinstance(value, (list, dict)) and name.lower() in KNOWN:
+    kind = KINDS.get(name.lower())
+    # `argonaut transcribe` writes a list of words beside the text.
+    is_used = kind is not None and (name == kind or kind not in item)
+    if isinstance(value, (list, dict)) and is_used:
         raise FormatError(f"{where}: {name[:30]} {value!r:.40}; expected a text or a number")
     return repr(value)
 

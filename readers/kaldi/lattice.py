@@ -144,7 +144,11 @@ def _text_arcs(path: str | Path) -> Iterator[tuple[str, list[Arc]]]:
                 (name,) = fields
         except ValueError:
             expected = "the name of a lattice, then its arcs with labels and costs, and its final nodes"
-            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected {expected}") from None
+            text = repr(line[:60])
+            if name and not fields:
+                text = f"end of lattice {name[:60]!r}"
+                expected = "nodes numbered from 0 on, one of them final, and costs that are numbers"
+            raise FormatError(f"{path}:{number}: {text}; expected {expected}") from None
 
 
 def _parse_arc(fields: Sequence[str]) -> Arc:

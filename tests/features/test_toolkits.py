@@ -112,5 +112,5 @@ def test_settings_that_contradict_it_are_refused(toolkit, more, message):
 
 
 def test_a_filter_without_a_bin_is_refused():
-    with pytest.raises(ConfigError, match="NUMCHANS = 100: filter 1 .* contains no spectrum bin"):
+    with pytest.raises(ConfigError, match=r"NUMCHANS = 100: filter 1 .* contains no spectrum bin"):
         extract(SAMPLES, config("NEMO", num_channels=100), RATE)

@@ -46,14 +46,20 @@ class NgramIndex:
 
     def keys(self, words: Rows) -> Indices:
         """Return the keys (n,) of n-grams (n, k) whose prefixes are listed."""
-        last = words[:, -1].astype(np.int64)
-        return last if words.shape[1] == 1 else self.find(words[:, :-1]) * self.size + last
+        keys = words[:, 0].astype(np.int64)
+        for length in range(1, words.shape[1] if len(keys) else 0):
+            keys = self._find(keys, length) * self.size + words[:, length]
+        return keys
 
     def find(self, words: Rows) -> Indices:
         """Return the rows (n,) of n-grams (n, k).  Raises GraphError if one is not listed."""
-        rows = self.locate(self.keys(words), words.shape[1])
+        return self._find(self.keys(words), words.shape[1])
+
+    def _find(self, keys: Indices, order: int) -> Indices:
+        """Return the rows (n,) of the n-grams of an order with some keys.  Raises GraphError if one is not listed."""
+        rows = self.locate(keys, order)
         if (rows < 0).any():
-            raise GraphError(f"language model: a {words.shape[1]}-gram whose prefix or suffix is not listed")
+            raise GraphError(f"language model: a {order}-gram whose prefix or suffix is not listed")
         return rows
 
     def locate(self, keys: Indices, order: int) -> Indices:

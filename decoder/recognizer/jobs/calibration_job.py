@@ -7,14 +7,13 @@ from decoder.recognizer.bundle import Bundle
 from decoder.recognizer.calibration import Calibration, MeasuredConfidence, fit_calibration, measure
 from decoder.recognizer.jobs.options import CalibrateOptions
 from decoder.recognizer.jobs.recordings import RecordingFile, by_name, find_recordings
-from decoder.recognizer.packing import add_calibration
+from decoder.recognizer.packing import add_calibration, require_bundle_path
 from decoder.recognizer.recognizer import Recognizer
 from decoder.scoring.confidence import JudgedWords, judge_words
 from decoder.scoring.error_counts import match_names
 from decoder.scoring.words import read_words
 from readers.common.environment import available_cores, using_cores
 from readers.common.faults import one_line
-from readers.common.files import require_writable
 from readers.common.report import Progress, RunReport, silent
 from readers.errors import FormatError
 from readers.htk.scp import read_pairs
@@ -69,7 +68,8 @@ def calibrate(options: CalibrateOptions, *, progress: Progress = silent) -> Cali
     ``calibrate(CalibrateOptions(bundle="my.argo", words="test.mlf", audio=["recordings/"])).measured.ece``
     """
     if options.output is not None:
-        require_writable(options.output, [options.words, options.test])
+        is_compact = Bundle.open(options.bundle).is_compact
+        require_bundle_path(options.output, is_compact, [options.words, options.test])
     audio = _audio_of(options)
     report = RunReport("files")
     with using_cores(options.threads or available_cores()):

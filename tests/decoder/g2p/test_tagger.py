@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from decoder.g2p import model as model_module
-from decoder.g2p import network_training
+from decoder.g2p import network_training, tagger
 from decoder.g2p.model import FORMAT, G2P, Mixture
 from decoder.g2p.network_training import choose_mixture, with_network
 from decoder.g2p.options import TaggerOptions
@@ -45,6 +45,22 @@ def test_words_side_by_side_do_not_change_each_other(model):
     alone = np.concatenate([model.tagger.costs(*spelled(model, [word])) for word in words])
     np.testing.assert_allclose(together, alone, atol=1e-4)
     np.testing.assert_allclose(np.exp(-together).sum(axis=1), 1, atol=1e-5)
+
+
+def test_long_words_are_not_beside_many_others(model, monkeypatch):
+    monkeypatch.setattr(tagger, "MOST_COLUMNS", 100)
+    columns = []
+    forward = Tagger._forward
+
+    def counted(self, inputs, layout):
+        columns.append(inputs.shape[1])
+        return forward(self, inputs, layout)
+
+    monkeypatch.setattr(Tagger, "_forward", counted)
+    words = ["ba"] * 9 + ["ba" * 6] * 9 + ["ba" * 70]
+    costs = model.tagger.costs(*spelled(model, words))
+    assert max(columns) == 140
+    assert np.allclose(costs[-140:], model.tagger.costs(*spelled(model, words[-1:])), atol=1e-5)
 
 
 @pytest.mark.parametrize("word", ["ba", "shi", "xobe"])

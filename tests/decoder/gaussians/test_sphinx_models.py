@@ -13,6 +13,7 @@ from decoder.gaussians.sphinx import LIMIT, hcopy_settings, open_sphinx, phone_m
 from decoder.graph.graph_file import load_graph
 from decoder.lm.mapped_model import load_language_model
 from decoder.recognizer import Recognizer
+from decoder.recognizer.jobs.adaptation import AdaptOptions, adapt
 from features import FeatureConfig
 from features.extraction import add_dynamics
 from readers.config.options import OptionFault
@@ -162,10 +163,43 @@ def test_noises_are_words_that_are_not_printed(tmp_path):
     assert lm.step(0, lm.word_id("+NOISE+"))[0] == pytest.approx(-0.15 * math.log(1e-8))
 
 
-def test_skips_are_refused(tmp_path):
-    write_model(tmp_path / "m", skip=0.2)
-    with pytest.raises(FormatError, match="skips of states"):
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[0.5, 0.3, 0.2], [0, 0.6, 0.4]], "skips of states"),
+        ([[0.5, 0.5, 0], [0, 1, 0]], "a state that is never left"),
+    ],
+)
+def test_other_transitions_are_refused(matrix, message, tmp_path):
+    write_model(tmp_path / "m")
+    (tmp_path / "m" / "transition_matrices").write_bytes(writer.cube([matrix] * 3))
+    with pytest.raises(FormatError, match=message):
         phone_models(open_sphinx(tmp_path / "m"), [])
+
+
+def with_phone(directory, name):
+    """Return a model whose phone A has another name."""
+    write_model(directory)
+    lines = (directory / "mdef").read_text().splitlines()
+    renamed = (" ".join(name if field == "A" else field for field in line.split()) for line in lines)
+    (directory / "mdef").write_text("\n".join(renamed) + "\n")
+    return open_sphinx(directory)
+
+
+def test_names_of_phones_with_underscores(tmp_path):
+    words = [Pronunciation("ab", None, None, ("A_x", "B")), Pronunciation("bab", None, None, ("B", "A_x", "B"))]
+    entries, models, rows = phone_models(with_phone(tmp_path / "m", "A_x"), words)
+    assert [entry.phones for entry in entries] == [("A_x_B", "B_E"), ("B_B", "A_x", "B_E")]
+    assert [rows[state] for state in models.states["SIL-A_x_B+B_E"]] == [6, 1]
+    assert [rows[state] for state in models.states["B_B-A_x+B_E"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("A-", "phone A-_B; expected names without - and +"), ("B_E", "phone B_E; expected no names")]
+)
+def test_names_of_phones_that_are_not_clear_are_refused(name, message, tmp_path):
+    with pytest.raises(FormatError, match=message):
+        phone_models(with_phone(tmp_path / "m", name), [Pronunciation("ab", None, None, (name, "B"))])
 
 
 @pytest.mark.parametrize(
@@ -174,6 +208,8 @@ def test_skips_are_refused(tmp_path):
         ("feat.params", "-transform legacy\n", "-transform legacy; expected dct"),
         ("feat.params", PARAMETERS + "-lda x\n", "-lda x is not supported"),
         ("feat.params", PARAMETERS + "-lowerf x\n", "-lowerf x; expected a number"),
+        ("feat.params", PARAMETERS + "-samprate 8000\n", "-upperf 6800; expected at most half of -samprate 8000"),
+        ("feat.params", PARAMETERS + "-nfilt 0\n", "feat.params: configuration: NUMCHANS = 0; expected at least 1"),
         ("feat.params", PARAMETERS + "-feat s2_4x\n", "-feat s2_4x; expected one of"),
         ("feat.params", PARAMETERS + "-svspec 0-50\n", "-svspec 0-50; expected ranges of values below 39"),
         ("feat.params", PARAMETERS + "-svspec 0-12/13-38\n", "streams of 13, 13, 13 values in means"),
@@ -223,6 +259,10 @@ def test_a_bundle_decodes(tmp_path):
     assert set(recognizer.transcribe(samples, 16000).text.split()) <= {"a", "ab"}
     aligned = recognizer.align(samples, "a ab", 16000)
     assert [word.text for word in aligned.words] == ["a", "ab"]
+    with pytest.raises(
+        ConfigError, match=r"x.argo: adaptation to speech needs a network; this bundle has Gaussian mix"
+    ):
+        adapt(AdaptOptions(bundle=tmp_path / "x.argo", corpus=tmp_path / "nowhere", output=tmp_path / "y.argo"))
     with pytest.raises(OptionFault, match="is missing; expected one for a model of CMU Sphinx"):
         make_bundle(PackOptions(experiment=tmp_path / "m", output=tmp_path / "y.argo"))
     assert not (tmp_path / "y.argo").exists()

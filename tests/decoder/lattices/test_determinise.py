@@ -6,6 +6,7 @@ import pytest
 from decoder.lattices.determinise import determinise
 from readers.errors import GraphError
 from readers.htk.slf import read_slf, write_slf
+from readers.results.lattice import Lattice
 from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken, with_segments
 
 SEEDS = range(40)
@@ -97,6 +98,12 @@ def test_once_is_enough():
 def test_more_nodes_than_wanted():
     with pytest.raises(GraphError, match="more than 2 nodes after determinisation; expected a pruned lattice"):
         determinise(random_lattice(5), max_nodes=2)
+
+
+def test_a_node_without_links():
+    found = determinise(Lattice.of_words([0.0], [], [], [], [], []))
+    assert found.word in ([], ["!NULL"])
+    assert found.ends == (0, found.num_nodes - 1)
 
 
 def test_no_possible_path():

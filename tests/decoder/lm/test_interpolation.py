@@ -8,6 +8,7 @@ import pytest
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import LanguageModel
 from decoder.lm.mixing.mixture import best_weights, interpolate
+from decoder.lm.mixing.ngram_index import NgramIndex
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 from tests.decoder.lm.test_estimation import random_text
@@ -105,3 +106,13 @@ def test_a_text_without_a_known_word_is_refused():
     assert best_weights([model], [["a"]]) == (1.0,)
     with pytest.raises(GraphError, match=r"weights .* for 2 models"):
         interpolate(list(models()), [0.5])
+
+
+def test_the_longest_ngrams_are_found():
+    orders = [np.zeros((0, order), np.int32) for order in range(1, 1001)]
+    orders[299] = np.arange(300, dtype=np.int32)[np.newaxis] % 2
+    index = NgramIndex(2, orders)
+    assert index.find(orders[299]).tolist() == [0]
+    assert index.keys(orders[999]).tolist() == []
+    with pytest.raises(GraphError, match="a 2-gram whose prefix or suffix is not listed"):
+        index.find(np.zeros((1, 300), np.int32))

@@ -74,6 +74,8 @@ BROKEN = [
     ('{"audio": "a.wav"}\n{"audio"\n', "t.csv:2: Expecting ':' delimiter: line 1 column 9 (char 8); expected a JSON"),
     ('{"audio": "a.wav"}\n[1]\n', "t.csv:2: '[1]'; expected a JSON object"),
     ('{"audio": {"path": "a.wav"}}', "t.csv:1: audio {'path': 'a.wav'}; expected a text or a number"),
+    ('{"audio": "a.wav", "words": ["a"]}', "t.csv:1: words ['a']; expected a text or a number"),
+    ('{"audio": "a.wav", "text": ["a"], "words": "a"}', "t.csv:1: text ['a']; expected a text or a number"),
     ('{"text": "hello"}', "t.csv:1: columns 'text'; expected names in the first row"),
     ('{"path": "a.wav", "offset": NaN}', "t.csv:1: start 'nan'; expected a number of seconds"),
     ("wav,audio,text\n", "t.csv:1: columns 'wav' and 'audio'; expected one with the path"),
@@ -211,6 +213,14 @@ def test_separators_and_encodings(suffix, mark, encoding, tmp_path):
     prefix = "\ufeff" if encoding == "utf-16-be" else ""
     (tmp_path / f"t{suffix}").write_bytes((prefix + content).encode(encoding))
     assert words_of(tmp_path / f"t{suffix}") == ['Größe "x"']
+
+
+def test_what_a_recogniser_writes_is_a_table(tmp_path):
+    """`argonaut transcribe --format json` writes a list of words beside the text, which a person corrects."""
+    tone(tmp_path / "a.wav", 8000)
+    item = {"file": "a.wav", "text": "hello you", "seconds": 1.0, "words": [{"word": "hallo", "start": 0.1}]}
+    (tmp_path / "t.jsonl").write_text(json.dumps(item) + "\n")
+    assert words_of(tmp_path / "t.jsonl") == ["hello you"]
 
 
 def test_a_json_array_is_no_table(tmp_path):

@@ -203,6 +203,7 @@ def test_the_command_says_what_has_become_of_the_text(root, tmp_path, capsys):
         ("\n", None, FormatError, "text: no sentences; expected one per line"),
         ("...\n[noise]\n", None, FormatError, "text: no words; expected sentences, one per line"),
         ("AB ACA\n", "ACA a x a\n", FormatError, "given.dict: phone 'x' of 'ACA'; expected those of the bundle: a, b"),
+        ("AB ACA\n", "ACA\n", FormatError, "given.dict: no phones of 'ACA'; expected at least one"),
         ("?x XYZ\n", None, FormatError, "text: no word has a pronunciation, for example x, XYZ; expected a text in"),
         ("#!MLF!#\n", None, FormatError, "text:1: a master label file; expected sentences"),
     ],
@@ -230,3 +231,15 @@ def test_a_bundle_without_language_model_is_refused(root, small_system, tmp_path
     with pytest.raises(ConfigError, match=r"plain.argo: no language model; expected one in the bundle"):
         adapt(AdaptOptions(bundle=tmp_path / "plain.argo", texts=texts, output=tmp_path / "new.argo"))
     assert not (tmp_path / "new.argo").exists()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ""])
+def test_a_bundle_that_cannot_be_written_is_refused_before_the_work(root, tmp_path, name):
+    (tmp_path / "notes.txt").write_text("AB C\n")
+    lines = []
+    options = AdaptOptions(
+        bundle=root / "before.argo", texts=TextOptions(text=(root / "text",)), output=tmp_path / name
+    )
+    with pytest.raises(ConfigError, match="exists; expected a new directory, or a name that ends in"):
+        adapt(options, log=lines.append)
+    assert not lines

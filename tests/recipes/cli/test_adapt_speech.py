@@ -122,6 +122,13 @@ def test_a_corpus_that_does_not_fit_gives_one_line_and_no_file(root, tmp_path, c
     assert not listing(tmp_path)
 
 
+def test_a_corpus_of_nothing_but_losses_gives_a_reason(root, tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"file": "nowhere.wav", "text": "ab c"}\n')
+    options = AdaptOptions(bundle=root / "old.argo", corpus=tmp_path / "t.jsonl", output=tmp_path / "new.argo")
+    with pytest.raises(ConfigError, match=r"training: nowhere: .*nowhere.wav: No such file or dir.*; expected"):
+        adapt(options)
+
+
 def test_something_to_adapt_to_is_required(root, tmp_path):
     with pytest.raises(ConfigError, match=r"corpus is missing; expected it, a text, or both"):
         AdaptOptions(bundle=root / "old.argo", output=tmp_path / "new.argo")

@@ -13,12 +13,12 @@ from decoder.recognizer.assembly import open_bundle, recognising_network, transc
 from decoder.recognizer.bundle import LM, MODEL, Bundle
 from decoder.recognizer.description import MAX_TEXT, BundleDescription
 from decoder.recognizer.jobs.adaptation.language import TextFit
-from decoder.recognizer.jobs.adaptation.network import AdaptedNetwork, adapt_network
+from decoder.recognizer.jobs.adaptation.network import AdaptedNetwork, adapt_network, require_network
 from decoder.recognizer.jobs.adaptation.options import AdaptOptions
 from decoder.recognizer.jobs.adaptation.speech import AdaptationSpeech, SpokenUtterance
 from decoder.recognizer.jobs.adaptation.text import AdaptationText, read_adaptation_text
 from decoder.recognizer.jobs.adaptation.words import AdaptedWords, adapt_words, require_phones
-from decoder.recognizer.packing import rewrite
+from decoder.recognizer.packing import require_bundle_path, rewrite
 from decoder.scoring.bootstrap import error_rate_interval
 from decoder.scoring.error_counts import ScoringResult, score
 from decoder.search.batch import in_order
@@ -138,9 +138,12 @@ def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = sile
     """
     dictionary = options.dictionary
     guessed = Path(f"{options.output}.guessed.dict")
-    require_writable(options.output, [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p])
-    given = dictionary.read(note)
     bundle = Bundle.open(options.bundle)
+    inputs = [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p]
+    require_bundle_path(options.output, bundle.is_compact, inputs)
+    given = dictionary.read(note)
+    if options.corpus is not None:
+        require_network(bundle)
     keeps_words = options.speech.keep_words
     if LM not in bundle.parts and not keeps_words:
         raise ConfigError(f"{bundle.path}: no language model; expected one in the bundle, for a mixture with the text")
@@ -199,6 +202,8 @@ def _adapt_to_speech(
 ) -> SpeechFit:
     """Adapt the network of a bundle, and count the errors of what is held out before and after."""
     front_end, decoder = open_bundle(bundle)
+    if front_end.scorer.ivector_dim:
+        raise ConfigError(f"{bundle.path}: its network takes i-vectors, by which it adapts; expected one without them")
     if words is not None:
         graphs = transcript_graphs(bundle, recognising_network(bundle), words.words.dictionary)
     spoken = speech.align(front_end, Aligner(graphs), progress)

@@ -23,6 +23,7 @@ from acoustic.network.model_file import load_model, save_model, scoring_bytes
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
+from acoustic.scoring.mixture_scorer import is_mixture_model
 from acoustic.scoring.window_scorer import WindowScorer
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged
@@ -67,6 +68,12 @@ class AdaptedNetwork:
     after: float
 
 
+def require_network(bundle: Bundle) -> None:
+    """Raise ConfigError for a bundle with an ONNX model or Gaussian mixtures."""
+    if is_mixture_model(bundle.native_model("adaptation")):
+        raise ConfigError(f"{bundle.path}: adaptation to speech needs a network; this bundle has Gaussian mixtures")
+
+
 def adapt_network(
     bundle: Bundle,
     scorer: WindowScorer,
@@ -91,14 +98,7 @@ def adapt_network(
     Returns
     -------
     AdaptedNetwork
-
-    Raises
-    ------
-    ConfigError
-        For a network that takes i-vectors.
     """
-    if scorer.ivector_dim:
-        raise ConfigError(f"{bundle.path}: its network takes i-vectors, by which it adapts; expected one without them")
     network = _with_criterion(bundle, scorer)
     minutes = sum(utterance.seconds for utterance in training) / 60
     epochs = options.epochs or min(max(math.ceil(MINUTES / minutes), FEWEST), MOST)

@@ -91,7 +91,9 @@ class AdaptationSpeech:
         self.held_out = _held_out(utterances, options.held_out, source)
         self.transcripts = [each.words for each in utterances if each.name not in self.held_out and each.words]
         if not self.transcripts:
-            raise ConfigError(f"{source}: no utterances for the training; expected some with transcripts")
+            losses = [] if utterances else self.report.lost[:1]
+            reasons = "".join(f": {name}: {reason}" for name, _, reason in losses)
+            raise ConfigError(f"{source}: no utterances for the training{reasons}; expected some with transcripts")
         self._recordings = recordings_of(
             with_channel(Corpus(tuple(utterances), headers=corpus.headers), options.channel), source
         )

@@ -81,8 +81,8 @@ def adapt_words(
     pronounced = {entry.word for entry in entries}
     if words.keys().isdisjoint(pronounced):
         raise FormatError(
-            f"{source}: no word has a pronunciation, for example "
-            f"{listed(list(words), 3)}; expected a text in the language of {bundle.path}, or the option g2p or dict"
+            f"{source}: no word has a pronunciation, for example {listed(list(words), 3)}; expected a text in the "
+            f"language of {bundle.path}, or the option g2p or the option dict"
         )
 
     lm = load_language_model(bundle.parts[LM])
@@ -104,8 +104,10 @@ def adapt_words(
 
 
 def require_phones(entries: Iterable[Pronunciation], graphs: TranscriptGraphs, path: Path | None) -> None:
-    """Raise FormatError for pronunciations with phones that have no model; path: of the dictionary."""
+    """Raise FormatError for pronunciations without phones, or with some that have no model; path: of the dictionary."""
     for entry in entries:
+        if not entry.phones and entry.word not in (SENTENCE_START, SENTENCE_END):
+            raise FormatError(f"{path}: no phones of {entry.word!r}; expected at least one")
         for phone in entry.phones:
             if phone not in graphs.phones:
                 some = listed(sorted(graphs.phones))

@@ -19,13 +19,12 @@ from decoder.recognizer.jobs.pronunciation.measures import measure
 from decoder.recognizer.jobs.pronunciation.model import Scores
 from decoder.recognizer.jobs.pronunciation.options import TrainPronunciationOptions
 from decoder.recognizer.jobs.recordings import by_name, find_recordings
-from decoder.recognizer.packing import add_member
+from decoder.recognizer.packing import add_member, require_bundle_path
 from decoder.recognizer.recording import AudioOptions
 from decoder.scoring.error_counts import match_names
 from decoder.search.batch import in_order
 from readers.common.environment import available_cores, using_cores
 from readers.common.faults import one_line
-from readers.common.files import require_writable
 from readers.common.report import Progress, RunReport, silent
 from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
@@ -86,7 +85,8 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     ``train_pronunciation(TrainPronunciationOptions(bundle="en.argo", audio=["wav/"], scores="scores.json",
     output="scored.argo", folds=6)).cross_validated["phones"].correlation``
     """
-    require_writable(options.output, [options.scores, options.test, options.speakers])
+    bundle = Bundle.open(options.bundle)
+    require_bundle_path(options.output, bundle.is_compact, [options.scores, options.test, options.speakers])
     recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     audio = by_name(recordings)
     speakers = _speakers(options.speakers, audio)
@@ -135,7 +135,7 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
             tested = agreement(test_set, [model(utterance.measures) for utterance in test_set])
             about["tested"] = _figures(tested)
     content = replace(model, about=about).as_bytes()
-    bundle = add_member(Bundle.open(options.bundle), PRONUNCIATION, content, options.output)
+    bundle = add_member(bundle, PRONUNCIATION, content, options.output)
     shared_speakers = sorted({each.speaker for each in utterances} & {each.speaker for each in test_set})
     return TrainPronunciationResult(
         report, bundle, cross_validated, tested, model.about["utterances"], model.about["speakers"],

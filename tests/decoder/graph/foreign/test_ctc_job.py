@@ -1,5 +1,6 @@
 """The job that builds the graph of CTC tokens from files: its tables, words left out, options that do not fit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def test_faults_of_the_files_name_them(options):
     options.dictionary.dict.write_text("AB a <blk> b\n")
     with pytest.raises(GraphError, match=r"/tokens .*/dict .*/lm: dictionary: 'AB' has the blank '<blk>'"):
         make_graph(options)
+    assert not (options.out / "graph.dg").exists()
+
+
+def test_tokens_that_spell_no_word_are_refused(options):
+    options.tokens.write_text("<blk> 0\nAA 1\nB1 2\n")
+    files = replace(options, dictionary=GraphDictionary())
+    with pytest.raises(GraphError, match="tokens: no word of the language model can be spelled, such as AB, C, X; exp"):
+        make_graph(files)
     assert not (options.out / "graph.dg").exists()
 
 

@@ -1,5 +1,7 @@
 """Bundles of ONNX models with CTC: packed with tokens and a language model, they recognise like their parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from decoder.recognizer.assembly import open_decoder, open_lm
 from decoder.search.options import SearchOptions
 from features import FeatureConfig, extract, frame_period
 from readers.config.hcopy import read_hcopy_config
-from readers.errors import ConfigError
+from readers.errors import ConfigError, GraphError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.language.arpa import write_arpa
 from recipes.packing import PackOptions, PartOptions, make_bundle
@@ -94,3 +96,15 @@ def test_what_an_onnx_bundle_cannot_do(parts, tmp_path):
         recognizer.align(samples, "AB", RATE)
     with pytest.raises(ConfigError, match="adaptation needs a network of Argonaut; this bundle has an ONNX model"):
         recognizer._bundle.native_model("adaptation")
+    with pytest.raises(
+        ConfigError, match=r"long, so that it must be divided at pauses, but .* scores whole utterances"
+    ):
+        recognizer.with_audio(longest=0.5).transcribe(samples, RATE)
+
+
+def test_tokens_that_the_model_lacks_are_refused(parts, tmp_path):
+    (tmp_path / "tokens.txt").write_text("a\nb\nc\nd\n")
+    with pytest.raises(
+        GraphError, match=r"/x\.argo:model\.onnx: 4 outputs, but state .* of [^ ]*/x\.argo:graph\.dg has"
+    ):
+        make_bundle(PackOptions(output=tmp_path / "x.argo", parts=replace(parts, tokens=tmp_path / "tokens.txt")))

@@ -8,11 +8,11 @@ import pytest
 from acoustic.network.model_file import scoring_bytes
 from decoder import Recognizer
 from decoder.recognizer import AlignerParts, BundleDescription, pack
-from decoder.recognizer.bundle import ALIGNER, DESCRIPTION, Bundle
+from decoder.recognizer.bundle import ALIGNER, DESCRIPTION, Bundle, describe
 from decoder.recognizer.description import dump, undump
 from decoder.recognizer.forced_aligner import ForcedAligner
 from readers.common.files import write_content
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from readers.tables.tensor_file import load_tensors, tensor_bytes
 from recipes.cli.main import main
 from tests.recipes.cli.bundle.conftest import parts_of
@@ -123,6 +123,55 @@ def test_a_network_without_its_tables_is_refused(small_system, reversed_parts, t
     with pytest.raises(FormatError, match=r"no member aligner\.state_map; expected one"):
         pack(parts_of(small_system, aligner=AlignerParts(tmp_path / "net", tmp_path / "graph.dg")), tmp_path / "x.argo")
     assert not (tmp_path / "x.argo").exists()
+
+
+def test_a_network_that_cannot_align_the_words_is_refused(small_system, reversed_parts, tmp_path):
+    tables = shutil.copytree(reversed_parts.graph.parent, tmp_path / "tables")
+    for name in ("state_map", "cntkmap", "transitions"):
+        text = (tables / name).read_text()
+        (tables / name).write_text(text.replace("a_s", "x_s").replace("a x_s", "x x_s"))
+    aligner = AlignerParts(reversed_parts.model, tables / "graph.dg")
+    with pytest.raises(ConfigError, match=r"x\.argo: the network that aligns has no model of a; expected one of every"):
+        pack(parts_of(small_system, aligner=aligner), tmp_path / "x.argo")
+    with pytest.raises(ConfigError, match="net: a network that aligns; expected a dictionary, too"):
+        pack(parts_of(small_system, aligner=reversed_parts, dictionary=None), tmp_path / "x.argo")
+    assert not (tmp_path / "x.argo").exists()
+
+
+@pytest.fixture
+def folder(small_system, reversed_parts, tmp_path):
+    """A bundle in a directory, and a function that changes one of its members or, without content, deletes it."""
+    bundle = pack(parts_of(small_system, aligner=reversed_parts), tmp_path / "folder")
+
+    def change(name, content):
+        if content is None:
+            (bundle.path / name).unlink()
+        else:
+            (bundle.path / name).write_bytes(content)
+        describe(bundle.description, bundle.path)
+        return bundle.path
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("aligner.state_map", b"a a_s2 \xff\n", "aligner.state_map:1: byte 0xff is not UTF-8"),
+        ("aligner.cntkmap", b"[a_s2] 77\n", "aligner.cntkmap: cntkmap: no index of state [a_s3]"),
+        ("aligner.model.safetensors", b"x" * 500, "aligner.model.safetensors: header of"),
+    ],
+)
+def test_validation_finds_its_faults(folder, capsys, name, content, fault):
+    path = folder(name, content)
+    assert main(["validate", str(path)]) == 2
+    assert fault in capsys.readouterr().err
+
+
+def test_it_aligns_long_recordings_itself_if_the_search_has_no_tables(folder, packed):
+    path = folder("state_map", None)
+    aligned = ForcedAligner.load(path).align_long(packed / "speech.wav", "AB C")
+    assert [word.text for word in aligned.words] == ["AB", "C"]
 
 
 @pytest.mark.parametrize(
