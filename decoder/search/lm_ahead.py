@@ -30,6 +30,7 @@ from decoder.search.kernels.lookahead import (
     with_minima,
 )
 from readers.errors import GraphError
+from readers.language.att import EPSILON
 
 MAX_ROUNDS = 10_000  # of relaxation; two or three are enough for most graphs
 NO_AHEAD = LookAhead(
@@ -45,9 +46,10 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
     """
     arrays = graph.arrays
-    state_list, first, ranges, place_word, order = next_words(arrays, len(graph.words))
+    epsilon = _epsilon(graph)
+    state_list, first, ranges, place_word, order = next_words(arrays, len(graph.words), epsilon)
     state_list, first, ranges = without_duplicates(state_list, first, ranges)
-    graph_cost = least_graph_costs(arrays, graph.lookahead, order, min(len(order) + 1, MAX_ROUNDS))
+    graph_cost = least_graph_costs(arrays, graph.lookahead, epsilon, order, min(len(order) + 1, MAX_ROUNDS))
     if not graph_cost.shape[0]:
         raise GraphError(f"{graph.where}: a cycle of arcs has a negative cost; expected -ln of probabilities")
     ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)
@@ -89,7 +91,12 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
 
 def place_words(graph: DecodingGraph) -> np.ndarray:
     """(n,) i4: the graph word of each place, -1 for the end of the utterance."""
-    return next_words(graph.arrays, len(graph.words))[3]
+    return next_words(graph.arrays, len(graph.words), _epsilon(graph))[3]
+
+
+def _epsilon(graph: DecodingGraph) -> int:
+    """Return the word that stands for none in Kaldi's graphs, or the number of words if there is none."""
+    return graph.words.index(EPSILON) if EPSILON in graph.words else len(graph.words)
 
 
 def without_duplicates(

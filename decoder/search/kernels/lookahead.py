@@ -57,13 +57,14 @@ class LookAhead(NamedTuple):
 
 @njit(cache=True)
 def next_words(
-    arrays: GraphArrays, num_words: Integer
+    arrays: GraphArrays, num_words: Integer, epsilon: Integer
 ) -> tuple[Int32Array, Int32Array, Records, Int32Array, Int32Array]:
     """(state_list, first, ranges, place_word, order): the words that can follow each state, exactly.
 
     Those of state s have the places in the ranges first[l] .. first[l+1]-1 for l = state_list[s].  ranges (R,) RANGE:
     see LookAhead.  Several lists may be equal.  num_words: of the graph.  place_word (n,) i4: word of each place, -1
     for the end of the utterance in a final state; order (S,): the states, successors before predecessors.
+    epsilon: the word that stands for none, num_words if there is none: the words that can follow are those behind it.
     All states of a cycle have the same words and are treated together: strongly connected components, by Tarjan,
     Depth-first search and linear graph algorithms, SIAM Journal on Computing 1(2), 1972.
     """
@@ -97,18 +98,20 @@ def next_words(
                 counter += 1
                 open_states[num_open] = state
                 num_open += 1
-                at[depth] = arrays.first_emitting[state]
+                at[depth] = 0
                 # A word gets its place before those below the state, so that they stand side by side.
                 num_arcs = arrays.first_word[state + 1] - arrays.first_word[state]
                 for i in range(num_arcs + (arrays.final_cost[state] < np.inf)):
                     word = arrays.word_label[arrays.first_word[state] + i] if i < num_arcs else -1
-                    if place_of[word] < 0:
+                    if word != epsilon and place_of[word] < 0:
                         place_of[word] = num_places
                         place_word[num_places] = word
                         num_places += 1
-            if at[depth] < arrays.first_emitting[state + 1]:
-                child = arrays.position_exit[arrays.emitting_target[at[depth]]]
+            if at[depth] < _num_arcs(arrays, state):
+                child = _state_behind(arrays, state, at[depth], epsilon)
                 at[depth] += 1
+                if child < 0:
+                    continue
                 if number[child] < 0:
                     depth += 1
                     walk[depth] = child
@@ -124,7 +127,7 @@ def next_words(
             begin = num_open - 1
             while open_states[begin] != state:
                 begin -= 1
-            size = _unite(arrays, open_states[begin:num_open], place_of, state_list, first, ranges, united)
+            size = _unite(arrays, open_states[begin:num_open], epsilon, place_of, state_list, first, ranges, united)
             end = first[num_lists] + size
             if end > ranges.shape[0]:
                 ranges = grown(ranges, 2 * end)
@@ -141,9 +144,27 @@ def next_words(
 
 
 @njit(**UNCOUNTED)
+def _num_arcs(arrays: GraphArrays, state: Integer) -> Integer:
+    """Return the number of arcs from a state, of both kinds."""
+    num_emitting = arrays.first_emitting[state + 1] - arrays.first_emitting[state]
+    return num_emitting + arrays.first_word[state + 1] - arrays.first_word[state]
+
+
+@njit(**UNCOUNTED)
+def _state_behind(arrays: GraphArrays, state: Integer, number: Integer, epsilon: Integer) -> Integer:
+    """Return the state behind an arc of a state, -1 if a word is on it; emitting arcs have the lower numbers."""
+    num_emitting = arrays.first_emitting[state + 1] - arrays.first_emitting[state]
+    if number < num_emitting:
+        return np.int64(arrays.position_exit[arrays.emitting_target[arrays.first_emitting[state] + number]])
+    arc = arrays.first_word[state] + number - num_emitting
+    return np.int64(arrays.word_target[arc] if arrays.word_label[arc] == epsilon else -1)
+
+
+@njit(**UNCOUNTED)
 def _unite(
     arrays: GraphArrays,
     members: Int32Array,
+    epsilon: Integer,
     place_of: Int32Array,
     state_list: Int32Array,
     first: Int32Array,
@@ -155,14 +176,16 @@ def _unite(
     size = np.int64(0)
     for state in members:
         for arc in range(arrays.first_word[state], arrays.first_word[state + 1]):
-            place = np.int64(place_of[arrays.word_label[arc]])
-            size = _add_range(united, size, place, place + 1)
+            if arrays.word_label[arc] != epsilon:
+                place = np.int64(place_of[arrays.word_label[arc]])
+                size = _add_range(united, size, place, place + 1)
         if arrays.final_cost[state] < np.inf:
             place = np.int64(place_of[-1])
             size = _add_range(united, size, place, place + 1)
         before = -1
-        for arc in range(arrays.first_emitting[state], arrays.first_emitting[state + 1]):
-            number = state_list[arrays.position_exit[arrays.emitting_target[arc]]]
+        for arc in range(_num_arcs(arrays, state)):
+            child = _state_behind(arrays, state, np.int64(arc), epsilon)
+            number = state_list[child] if child >= 0 else -1
             if number >= 0 and number != before:
                 for i in range(first[number], first[number + 1]):
                     size = _add_range(united, size, np.int64(ranges[i]["low"]), np.int64(ranges[i]["high"]))
@@ -199,12 +222,13 @@ def _add_range(united: Records, size: Integer, low: Integer, high: Integer) -> I
 
 @njit(cache=True)
 def least_graph_costs(
-    arrays: GraphArrays, lookahead: Float32Array, order: Int32Array, most_rounds: Integer
+    arrays: GraphArrays, lookahead: Float32Array, epsilon: Integer, order: Int32Array, most_rounds: Integer
 ) -> Float64Array:
     """(S,) f8: least cost of the arcs from each state through its next word arc, less the look-ahead of that word.
 
-    This is what the path still costs in the graph beyond the LM cost of the next word.  Returns an empty array when the
-    values still change after most_rounds rounds, which means a cycle of negative cost.
+    This is what the path still costs in the graph beyond the LM cost of the next word; arcs of `epsilon`, see
+    `next_words`, lie on the way to it.  Returns an empty array when the values still change after most_rounds rounds,
+    which means a cycle of negative cost.
     """
     least = np.full(arrays.final_cost.shape[0], np.inf)
     for _ in range(most_rounds):
@@ -213,7 +237,9 @@ def least_graph_costs(
             state = order[i]
             best = np.float64(arrays.final_cost[state])
             for arc in range(arrays.first_word[state], arrays.first_word[state + 1]):
-                best = min(best, arrays.word_cost[arc] - np.float64(lookahead[arrays.word_label[arc]]))
+                label = arrays.word_label[arc]
+                rest = least[arrays.word_target[arc]] if label == epsilon else -np.float64(lookahead[label])
+                best = min(best, arrays.word_cost[arc] + rest)
             for arc in range(arrays.first_emitting[state], arrays.first_emitting[state + 1]):
                 target = arrays.position_exit[arrays.emitting_target[arc]]
                 best = min(best, arrays.emitting_cost[arc] + least[target])

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,23 +24,31 @@ from decoder.search.kernels.lookahead import (
 )
 from decoder.search.lm_ahead import look_ahead, minima_levels, without_duplicates
 from readers.errors import GraphError
+from readers.language.att import EPSILON
 from tests.decoder import graphs, reference
 from tests.decoder.search.test_decoder import UNPRUNED, random_case
 
 TOLERANCE = 1e-5
 
 
-def next_arcs(graph, state):
-    """[(word, cost from `state` through the word arc)], "" = the end: the cheapest way to each word arc."""
+def next_arcs(graph, state, epsilon=None):
+    """[(word, cost from `state` through the word arc)], "" = the end: the cheapest way to each word arc.
+
+    Arcs of the word `epsilon` lie on the way.
+    """
+
+    def is_word(label):
+        return label[0] != "[" and label != epsilon
+
     cost, waiting = {state: 0.0}, [state]
     while waiting:
         here = waiting.pop()
         for source, target, label, price in graph.arcs:
-            if source == here and label[0] == "[" and cost[here] + price < cost.get(target, math.inf):
+            if source == here and not is_word(label) and cost[here] + price < cost.get(target, math.inf):
                 cost[target] = cost[here] + price
                 waiting.append(target)
     ends = [("", cost[state] + price) for state, price in graph.finals.items() if state in cost]
-    return ends + [(w, cost[s] + price) for s, _, w, price in graph.arcs if s in cost and w[0] != "["]
+    return ends + [(w, cost[s] + price) for s, _, w, price in graph.arcs if s in cost and is_word(w)]
 
 
 def least_by_definition(orders, before, words):
@@ -115,6 +124,25 @@ def test_cost_ahead_is_that_of_the_definition(seed):
             assert found == pytest.approx(decoder.options.lm_scale * least + charged, abs=TOLERANCE)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_arcs_of_epsilon_are_seen_through(seed):
+    """As in graphs of Kaldi, where such arcs stand between words."""
+    graph, words, lm, orders, decoder = single_case(seed)
+    epsilon = words[0]
+    names = [EPSILON if word == epsilon else word for word in decoder.graph.words]
+    decoder = Decoder(replace(decoder.graph, words=names), lm, decoder.options)
+    before = ("<s>", words[-1])
+    for state in range(decoder.graph.num_states):
+        arcs = next_arcs(graph, state, epsilon)
+        found = ahead_at(decoder, state, state_after(lm, before))
+        if not arcs:
+            assert found == 0
+            continue
+        charged = min(cost - graph.lookahead[word] if word else cost for word, cost in arcs)
+        least = least_by_definition(orders, before, {word or "</s>" for word, _ in arcs})
+        assert found == pytest.approx(decoder.options.lm_scale * least + charged, abs=TOLERANCE)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_no_path_undercuts_what_is_seen_ahead(seed):
     """What is paid and what is seen ahead grow along every arc; at a word arc that is no more than the word's cost."""
@@ -178,7 +206,7 @@ def test_next_words_are_those_of_the_graph(seed):
     rng = np.random.default_rng(seed)
     graph = graphs.random_graph(rng, reference)
     compiled = graphs.compiled(graph)
-    *lists, place_word, order = next_words(compiled.arrays, len(compiled.words))
+    *lists, place_word, order = next_words(compiled.arrays, len(compiled.words), len(compiled.words))
     assert sorted(order) == list(range(compiled.num_states))
     assert len(set(place_word.tolist())) == len(place_word)
     expected = [sorted({word for word, _ in next_arcs(graph, state)}) for state in range(compiled.num_states)]
@@ -198,7 +226,7 @@ def test_words_of_many_lists_that_overlap(seed):
     arcs += [(50 + i, 1 + number, f"[g{number}]", 0.0) for i, group in enumerate(groups) for number in group]
     arcs += [(0, 50 + i, f"[s{i}]", 0.0) for i in range(30)] + [(200, 201, "[e]", 0.0)]
     graph = precompile(graphs.make_acceptor(arcs, {201: 0.0}))
-    *lists, place_word, _ = next_words(graph.arrays, len(graph.words))
+    *lists, place_word, _ = next_words(graph.arrays, len(graph.words), len(graph.words))
     words = words_after(graph, *lists, place_word)
     arrays = graph.arrays
     names = [graph.states[state] for state in arrays.position_state]
@@ -223,7 +251,7 @@ def test_words_of_a_tree_stand_side_by_side():
     arcs = [arc for arc in arcs if arc[2] != "w4"]
     arcs += [(20, 21, "[d]", 0.0), (11, 21, "[d]", 0.0), (21, 30, "w4", 0.0), (30, 31, "[e]", 0.0)]
     graph = precompile(graphs.make_acceptor(arcs, {31: 0.0}))
-    *lists, place_word, _ = next_words(graph.arrays, len(graph.words))
+    *lists, place_word, _ = next_words(graph.arrays, len(graph.words), len(graph.words))
     state_list, first, _ = lists
     words = words_after(graph, *lists, place_word)
 
