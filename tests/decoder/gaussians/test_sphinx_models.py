@@ -29,7 +29,7 @@ PARAMETERS = "-transform dct\n-lowerf 130\n-upperf 6800\n-nfilt 25\n-lifter 22\n
 OWNERS = {1: [0] * 8, 3: [0, 0, 1, 1, 2, 2, 0, 1], 8: list(range(8))}
 
 
-def write_model(directory, codebooks=3, spec="0-12/13-25/26-38", densities=6, order="<", skip=0.0, noise=False):
+def write_model(directory, codebooks=3, spec="0-12/13-25/26-38", densities=6, order="<", noise=False):
     """Write a model; return its means, variances (per stream) and weights.  noise: it has a phone of noise, too."""
     random = np.random.default_rng(codebooks)
     widths = [13, 13, 13] if spec else [39]
@@ -46,7 +46,7 @@ def write_model(directory, codebooks=3, spec="0-12/13-25/26-38", densities=6, or
     (directory / "means").write_bytes(writer.gaussians(means, order))
     (directory / "variances").write_bytes(writer.gaussians(variances, order))
     (directory / "sendump").write_bytes(writer.sendump(codes, order))
-    matrix = [[0.5, 0.5 - skip, skip], [0, 0.6, 0.4]]
+    matrix = [[0.5, 0.5, 0], [0, 0.6, 0.4]]
     (directory / "transition_matrices").write_bytes(writer.cube([matrix] * 3, order))
     (directory / "feat.params").write_text(PARAMETERS + (f"-svspec {spec}\n" if spec else ""))
     return means, variances, 1.0001 ** (-1024.0 * codes)
