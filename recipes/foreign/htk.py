@@ -36,9 +36,9 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     assert root is not None
     assert parts.lm is not None
     assert parts.rate is not None
-    files = {name: root / name for name in (*DEFINITIONS, *LISTS, "trees", "dict", "config") if (root / name).is_file()}
-    dictionary_path = parts.dict or files.get("dict")
-    features = parts.features or files.get("config")
+    files = {name: root / name for name in (*DEFINITIONS, *LISTS, "trees") if (root / name).is_file()}
+    dictionary_path = parts.dict or _only_file(root, "dict", "*.dict")
+    features = parts.features or _only_file(root, "config", "*.hcopy")
     for name, path, file in (("dict", dictionary_path, "dict"), ("features", features, "config")):
         parts.require(name, path is not None, f"is missing; expected it, or {root / file}")
     assert dictionary_path is not None
@@ -74,6 +74,14 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     gaussians.as_mixtures(feature_record(config, (parts.rate,))).save(directory / "model.safetensors")
     model = {"model": directory / "model.safetensors", "graph": directory / "graph" / "graph.dg"}
     return Conversion({**model, "features": features, "dict": dictionary_path})
+
+
+def _only_file(root: Path, name: str, pattern: str) -> Path | None:
+    """Return a file of a directory, or else the only one of a pattern; None without one."""
+    others = list(root.glob(pattern))
+    if (root / name).is_file():
+        return root / name
+    return others[0] if len(others) == 1 else None
 
 
 CONVERTER = Converter(

@@ -94,6 +94,8 @@ def test_trees_give_triphones_that_are_in_no_list(tmp_path):
     leaves = "".join(f'{phone}[2]\n "{phone}_mid"\n\n' for phone in "abc")
     states = "".join(f'{phone}[{place}]\n "{phone}_mid"\n\n' for phone in "abc" for place in (3, 4))
     (tmp_path / "htk" / "trees").write_text(leaves + states)
+    (tmp_path / "htk" / "config").rename(tmp_path / "htk" / "fbank.hcopy")  # the only one is taken
+    (tmp_path / "htk" / "dict").rename(tmp_path / "htk" / "words.dict")
     bundle = pack(tmp_path / "htk")
     assert "sil-a+b a_mid a_mid a_mid" in bundle.parts["state_map"].read_bytes().decode()
 

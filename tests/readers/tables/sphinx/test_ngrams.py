@@ -71,17 +71,17 @@ DUMPED = 4 + 17 + 4 + 3 + 8 + 4 + 5 + 4  # where the counts of the dump begin
         (CONTENTS["trie"][:19] + b"\x09" + CONTENTS["trie"][20:], "order 9; expected 1 to 5"),
         (put(CONTENTS["trie"], 24, 0xFFFFFFF), "2-grams of"),
         (put(CONTENTS["trie"], 20, 0x7FFFFFFF), "unigrams of 25769803776 bytes"),
-        (put(CONTENTS["trie"], UNIGRAMS + 8, 3), "n-grams from 3 to 4; expected ascending places"),
-        (put(CONTENTS["trie"], UNIGRAMS + 4 * 12 + 8, 9), "9 2-grams in use; expected 1 to 4"),
+        (put(CONTENTS["trie"], UNIGRAMS + 8, 3), "n-grams from 3 to 5; expected ascending places"),
+        (put(CONTENTS["trie"], UNIGRAMS + 5 * 12 + 8, 9), "9 2-grams in use; expected 1 to 5"),
         (put(CONTENTS["trie"], UNIGRAMS, 0x7F800000), "a number that is infinite"),
         (put(CONTENTS["trie"], UNIGRAMS, 0x461C4000), "log10 probability 0.43"),
-        (CONTENTS["trie"][:-3], "words of 15 bytes, 12 left"),
+        (CONTENTS["trie"][:-3], "words of 17 bytes, 14 left"),
         (CONTENTS["trie"] + b"x", "1 bytes after the last number"),
-        (trie(vocabulary=["a", "b", "c"]), "3 words; expected 4"),
-        (trie(vocabulary=["a", "b", "c", "a"]), "listed twice"),
-        (put(CONTENTS["dump"], DUMPED, 4, 0, 3), "3 trigrams without bigrams"),
-        (put(CONTENTS["dump"], DUMPED + 12 + 5 * 16, 0x00000007), "word 7; expected 0 to 3"),
-        (put(CONTENTS["dump"], DUMPED + 12 + 5 * 16, 0x00090002), "place 9 in a table of 4 numbers"),
+        (trie(vocabulary=["a", "b", "c"]), "3 words; expected 5"),
+        (trie(vocabulary=["a", "b", "c", "d", "a"]), "listed twice"),
+        (put(CONTENTS["dump"], DUMPED, 5, 0, 3), "3 trigrams without bigrams"),
+        (put(CONTENTS["dump"], DUMPED + 12 + 6 * 16, 0x00000007), "word 7; expected 0 to 4"),
+        (put(CONTENTS["dump"], DUMPED + 12 + 6 * 16, 0x00090002), "place 9 in a table of 5 numbers"),
     ],
 )  # fmt: skip
 def test_damaged_files(content, message, tmp_path):
@@ -100,7 +100,7 @@ def test_probabilities_are_those_of_pocketsphinx(name, tmp_path):
     path.write_bytes(CONTENTS[name])
     theirs = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None), pocketsphinx.LogMath(1.0001), str(path))
     model = open_language_model(path)
-    for first, second, third in np.ndindex(4, 4, 4):
+    for first, second, third in np.ndindex(5, 5, 5):
         if third == 1:  # <s>, which is impossible here and merely improbable there
             continue
         words = [VOCABULARY[number] for number in (first, second, third)]
