@@ -141,7 +141,8 @@ def slaney_filter_weights(config: FeatureConfig, sample_rate: float, fft_length:
         for limit in band_limits(config, sample_rate)
     )
     mels = np.linspace(lowest, highest, config.num_channels + 2)
-    corners = np.where(mels < 15, mels * (200 / 3), 1000 * np.exp((mels - 15) * (math.log(6.4) / 27)))
+    frequencies = np.where(mels < 15, mels * (200 / 3), 1000 * np.exp((mels - 15) * (math.log(6.4) / 27)))
+    corners = frequencies.astype(np.float64)
     bins = np.arange(fft_length // 2 + 1) * resolution
     check_every_filter_has_a_bin(bins, corners, resolution, corners)
     low, centre, high = corners[:-2], corners[1:-1], corners[2:]
