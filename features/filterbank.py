@@ -4,6 +4,7 @@ Source: HTK Book 3.4, section 5.4 (filterbank) and 5.6 (vocal tract length norma
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -141,9 +142,8 @@ def slaney_filter_weights(config: FeatureConfig, sample_rate: float, fft_length:
         for limit in band_limits(config, sample_rate)
     )
     mels = np.linspace(lowest, highest, config.num_channels + 2)
-    frequencies = np.where(mels < 15, mels * (200 / 3), 1000 * np.exp((mels - 15) * (math.log(6.4) / 27)))
-    corners = frequencies.astype(np.float64)
-    bins = np.arange(fft_length // 2 + 1) * resolution
+    corners = np.where(mels < 15, mels * (200 / 3), 1000 * np.exp((mels - 15) * (math.log(6.4) / 27)))
+    bins = np.arange(fft_length // 2 + 1, dtype=np.float64) * resolution
     check_every_filter_has_a_bin(bins, corners, resolution, corners)
     low, centre, high = corners[:-2], corners[1:-1], corners[2:]
     triangles = np.minimum((bins[:, None] - low) / (centre - low), (high - bins[:, None]) / (high - centre))
@@ -151,7 +151,10 @@ def slaney_filter_weights(config: FeatureConfig, sample_rate: float, fft_length:
 
 
 def check_every_filter_has_a_bin(
-    positions: Float64Array, centres: Float64Array, resolution: float, frequencies: Float64Array
+    positions: npt.NDArray[np.floating[Any]],
+    centres: npt.NDArray[np.floating[Any]],
+    resolution: float,
+    frequencies: npt.NDArray[np.floating[Any]],
 ) -> None:
     """Raise ConfigError for a filter without bins.
 

@@ -1,5 +1,6 @@
 """The recogniser: one object from audio to words, however it was assembled."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -170,11 +171,17 @@ class Recognizer(Variants):
 
     def can_align(self) -> bool:
         """Return whether there is what `align` needs; raises ArgonautError if it is damaged or does not fit."""
-        if self._alignment is None and (self._bundle is None or not has_tables(self._bundle)):
+        can_search = self._has_tables()
+        if can_search:
+            check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
+        if not can_search and (self._bundle is None or self._bundle.description.aligner is None):
             return False
-        check_outputs(self._transcript_graphs(), self.front_end.scorer.num_outputs, self.name)
         self.aligner()
         return True
+
+    def _has_tables(self) -> bool:
+        """Return whether transcripts can be compiled for the network of the search."""
+        return self._alignment is not None or (self._bundle is not None and has_tables(self._bundle))
 
     def transcribe(self, audio: Audio, rate: float | None = None, progress: Progress | None = None) -> Transcript:
         """Recognise one recording.
@@ -340,12 +347,16 @@ class Recognizer(Variants):
         return self._aligner
 
     def _open_aligner(self) -> ForcedAligner:
-        graphs = self._transcript_graphs()
-        own: dict[str, Any] = {"front_end": self.front_end, "graphs": graphs}
         bundle = self._bundle
-        parts = own
-        if bundle is not None and bundle.description.aligner is not None:
-            parts = network_alignment(bundle, aligning_network(bundle), graphs.dictionary)
+        has_network = bundle is not None and bundle.description.aligner is not None
+        parts: dict[str, Any] = {}
+        searching = None
+        if self._has_tables() or not has_network:
+            parts = {"front_end": self.front_end, "graphs": self._transcript_graphs()}
+        if bundle is not None and has_network:
+            dictionary = parts["graphs"].dictionary if parts else None  # with added words
+            searching = functools.partial(dict, parts) if parts else None
+            parts = network_alignment(bundle, aligning_network(bundle), dictionary)
         aligner = ForcedAligner(
             **parts,
             audio=self._audio.options,
@@ -353,7 +364,7 @@ class Recognizer(Variants):
             search=self.decoder.options,
             g2p=None if bundle is None else bundle.parts.get(G2P_MODEL),
         )
-        aligner.searching = None if parts is own else lambda: own
+        aligner.searching = searching
         return aligner
 
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
@@ -378,7 +389,7 @@ class Recognizer(Variants):
     def _transcript_graphs(self) -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""
         if self._alignment is None:
-            if self._bundle is None or not has_tables(self._bundle):
+            if self._bundle is None or not self._has_tables():
                 raise ConfigError(
                     f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
                 )

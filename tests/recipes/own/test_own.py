@@ -200,7 +200,11 @@ def test_the_final_network_may_be_trained_by_ctc(finished, tmp_path, monkeypatch
     for name in spoken:
         tokens = [label.name for label in labels[name] if label.name != "<blk>"]
         assert "".join(tokens) == phones(spoken[name])
-    assert Recognizer.load("exp/own.argo").transcribe("data/speaker0/s0-0.wav").words is not None
+    recognizer = Recognizer.load("exp/own.argo")
+    assert recognizer.transcribe("data/speaker0/s0-0.wav").words is not None
+    words = [label.name for label in spoken["s0-0"]] if "s0-0" in spoken else ["AB"]
+    assert recognizer.can_align()
+    assert [word.text for word in recognizer.align("data/speaker0/s0-0.wav", words).words] == words
 
 
 @pytest.mark.parametrize(
