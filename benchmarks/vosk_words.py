@@ -4,7 +4,8 @@
 
 BUNDLE is what `argonaut pack MODEL_DIRECTORY` made; PYTHON is the interpreter of an environment with the package vosk;
 the audio is 16-bit WAV of one channel.  Both use one thread and keep the beams of the model.  Each pair of words that
-differ is printed with -cost, which is higher for the better path; the scores themselves differ (see the page on Kaldi).
+differ is printed with -cost, which is higher for the better path.  The costs of graph and language model count 0.9
+times, as in vosk, which reads words and cost from a lattice so scaled; here the search alone chooses the words.
 RATIO is the processor time of vosk divided by ours.
 """
 
@@ -54,7 +55,8 @@ recogniser = Recognizer.load(sys.argv[1])
 decoder = recogniser.decoder.with_options(lattice_beam=None, new_sentence=None)
 def recognise(content, rate):
     result = decoder.decode(recogniser.front_end.score(np.frombuffer(content, "<i2"), rate))
-    return " ".join(result.text), -result.cost
+    acoustic = decoder.options.acweight * result.path.acoustic.sum()
+    return " ".join(result.text), acoustic - 0.9 * (result.cost + acoustic)
 """
 )
 
