@@ -1,7 +1,7 @@
 """The recogniser: one object from audio to words, however it was assembled."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -350,7 +350,7 @@ class Recognizer(Variants):
         bundle = self._bundle
         has_network = bundle is not None and bundle.description.aligner is not None
         parts: dict[str, Any] = {}
-        searching = None
+        searching: Callable[[], dict[str, Any]] | None = None
         if self._has_tables() or not has_network:
             parts = {"front_end": self.front_end, "graphs": self._transcript_graphs()}
         if bundle is not None and has_network:
