@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.scoring.mixture_scorer import PADDING, MixtureModel, MixtureStream
 from decoder.gaussians.kernels import MixtureArrays, accumulate, state_scores
 from readers.common.faults import listed
-from readers.config.feature_record import FeatureRecord
 from readers.errors import FormatError, ShapeError
 from readers.htk.hmm_set import (
     Hmm,
@@ -239,49 +237,6 @@ class GaussianModels:
             states = tuple(HmmState((self._mixture(row[name]),)) for name in names)
             result.hmms[model] = Hmm(model, states, TransitionMatrix(matrices[model]))
         return result
-
-    def as_mixtures(self, record: FeatureRecord) -> MixtureModel:
-        """Return the same models with a codebook for each state, for a bundle.
-
-        Parameters
-        ----------
-        record : FeatureRecord
-            How the features are computed.
-
-        Returns
-        -------
-        MixtureModel
-            Its classes are the states; scores are those of `log_likelihoods`, in float32.
-
-        Raises
-        ------
-        ModelError
-            For values outside of the range of float32.
-        """
-        counts = self.num_components
-        num_densities = int(counts.max())
-        size = (len(counts), num_densities)
-        is_density = np.arange(num_densities) < counts[:, None]  # in order of the components
-        norms = np.full(size, PADDING)
-        norms[is_density] = -0.5 * (self.dim * math.log(2 * math.pi) + np.log(self.variances).sum(axis=1))
-        means = np.zeros((*size, self.dim))
-        means[is_density] = self.means
-        precisions = np.zeros((*size, self.dim))
-        precisions[is_density] = 0.5 / self.variances
-        weights = np.full(size, np.finfo(np.float32).tiny)
-        weights[is_density] = np.maximum(self.weights, np.finfo(np.float32).tiny)
-        with np.errstate(over="ignore"):
-            stream = MixtureStream(
-                np.arange(self.dim, dtype=np.int32),
-                np.ascontiguousarray(means.transpose(0, 2, 1), np.float32),
-                np.ascontiguousarray(precisions.transpose(0, 2, 1), np.float32),
-                norms.astype(np.float32),
-                np.ascontiguousarray(weights.T, np.float32),
-            )
-        codebooks = np.arange(len(counts), dtype=np.int32)
-        model = MixtureModel(codebooks, [stream], record, self.dim, num_densities, math.inf)
-        model.check("Gaussian models")
-        return model
 
     def _mixture(self, k: int) -> StreamMixture:
         which = range(self.first[k], self.first[k + 1])

@@ -31,11 +31,14 @@ class CtcTokens:
     blank : str
     delimiter : str or None
         Token between words; None if there is none.
+    has_blank : bool
+        Whether the file has the blank; if not, it is the output after the last token.
     """
 
     names: tuple[str, ...]
     blank: str
     delimiter: str | None = None
+    has_blank: bool = True
 
 
 def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> CtcTokens:
@@ -74,7 +77,8 @@ def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> Ct
     if blank is None and not present:
         names.append(BLANKS[1])
     delimiter = next((name for name in DELIMITERS if name in names), None)
-    return CtcTokens(tuple(names), blank or (present or [BLANKS[1]])[0], delimiter)
+    has_blank = blank is not None or bool(present)
+    return CtcTokens(tuple(names), blank or (present or [BLANKS[1]])[0], delimiter, has_blank)
 
 
 def _of_object(text: str, where: str) -> list[str]:

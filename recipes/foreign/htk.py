@@ -17,6 +17,7 @@ SILENCES = ("sil", "SIL")  # HTK Book, chapter 3; the pronunciation of <s> takes
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     """Convert the mixtures of the states that the list of models, or trees, give to a dictionary's words."""
+    from decoder.gaussians.mixtures import mixtures_of
     from decoder.gaussians.models import GaussianModels
     from decoder.graph import GraphOptions, build_triphone_graph, distil
     from decoder.graph.graph_file import GraphDefaults, save_defaults, write_graph_directory
@@ -71,7 +72,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         raise ConfigError(
             f"{features}: frames of {config.dim} values; expected {gaussians.dim}, as in {definitions[-1]}"
         )
-    gaussians.as_mixtures(feature_record(config, (parts.rate,))).save(directory / "model.safetensors")
+    mixtures_of(gaussians, feature_record(config, (parts.rate,))).save(directory / "model.safetensors")
     model = {"model": directory / "model.safetensors", "graph": directory / "graph" / "graph.dg"}
     return Conversion({**model, "features": features, "dict": dictionary_path})
 

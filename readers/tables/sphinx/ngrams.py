@@ -43,7 +43,16 @@ class NgramColumns(NamedTuple):
 
 
 def is_ngram_model(path: str | Path) -> bool:
-    """Return whether a file begins like a binary n-gram model of Sphinx."""
+    """Return whether a file begins like a binary n-gram model of Sphinx.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    bool
+    """
     with Path(path).open("rb") as file:
         begin = file.read(4 + len(DUMP))
     return begin.startswith(TRIE) or begin[4:] == DUMP

@@ -102,8 +102,17 @@ def test_what_an_onnx_bundle_cannot_do(parts, tmp_path):
         recognizer.with_audio(longest=0.5).transcribe(samples, RATE)
 
 
+@pytest.mark.parametrize("names", ["a b", "a b c d"])
+def test_a_blank_that_is_not_in_the_file_is_the_last_output(names, parts, tmp_path):
+    (tmp_path / "tokens.txt").write_text("\n".join(names.split()) + "\n")
+    others = replace(parts, tokens=tmp_path / "tokens.txt")
+    count = len(names.split())
+    with pytest.raises(ConfigError, match=rf"{count} tokens without a blank, and 4 outputs of .*\.onnx; expected one"):
+        make_bundle(PackOptions(output=tmp_path / "x.argo", parts=others))
+
+
 def test_tokens_that_the_model_lacks_are_refused(parts, tmp_path):
-    (tmp_path / "tokens.txt").write_text("a\nb\nc\nd\n")
+    (tmp_path / "tokens.txt").write_text("a\nb\nc\nd\n<blk>\n")
     with pytest.raises(
         GraphError, match=r"/x\.argo:model\.onnx: 4 outputs, but state .* of [^ ]*/x\.argo:graph\.dg has"
     ):
