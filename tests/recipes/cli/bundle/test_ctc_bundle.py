@@ -96,9 +96,7 @@ def test_what_an_onnx_bundle_cannot_do(parts, tmp_path):
         recognizer.align(samples, "AB", RATE)
     with pytest.raises(ConfigError, match="adaptation needs a network of Argonaut; this bundle has an ONNX model"):
         recognizer._bundle.native_model("adaptation")
-    with pytest.raises(
-        ConfigError, match=r"long, so that it must be divided at pauses, but .* scores whole utterances"
-    ):
+    with pytest.raises(ConfigError, match=r"long, so that it must be divided at pauses, but .* whole utterances"):
         recognizer.with_audio(longest=0.5).transcribe(samples, RATE)
 
 
