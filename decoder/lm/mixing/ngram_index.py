@@ -12,6 +12,7 @@ from readers.language.arpa import Arpa
 
 Rows = npt.NDArray[np.int32]  # n-grams (n, k), word ids, sorted
 Indices = npt.NDArray[np.int64]
+DISTINCT_FROM = 4  # words but one: of such n-grams each is taken once, as prefixes and suffixes double at each order
 
 
 class NgramIndex:
@@ -33,6 +34,8 @@ class NgramIndex:
         self.size = size
         rows = [np.arange(size, dtype=np.int32)[:, np.newaxis], *orders[1:]]
         for k in range(len(rows) - 1, 1, -1):  # of the highest order first: its suffixes have prefixes, too
+            if k >= DISTINCT_FROM:
+                rows[k] = np.unique(rows[k], axis=0)
             rows[k - 1] = np.concatenate([rows[k - 1], rows[k][:, :-1], rows[k][:, 1:]])
         self._suffix: dict[int, Indices] = {}
         self.rows: list[Rows] = []
