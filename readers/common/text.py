@@ -229,10 +229,11 @@ def filled_lines(path: str | Path | FilePart, comment: str = "", exact: bool = F
 
     comment: what a line begins with that is left out, too.  Raises FormatError as read_text.
     """
+    name = str(path)
     for number, line in enumerate(read_lines(path, exact), 1):
         text = line.strip()
         if text and not (comment and text.startswith(comment)):
-            yield f"{path}:{number}", text
+            yield f"{name}:{number}", text
 
 
 def read_rows(path: str | Path | FilePart, comment: str = "") -> Iterator[tuple[str, list[str]]]:

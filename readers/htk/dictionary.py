@@ -5,6 +5,7 @@ is optional, above 0 and at most 1.  Names with blanks are quoted; a backslash e
 Source: HTK Book 3.4, section 12.7.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +15,9 @@ from readers.common.faults import OnFault, counted
 from readers.common.files import write_lines
 from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
 from readers.errors import FormatError
+
+
+Identity = tuple[str, str | None, tuple[str, ...]]  # word, output, phones
 
 
 class SilenceProbabilities(NamedTuple):
@@ -104,8 +108,8 @@ def collect_pronunciations(
     on_fault, and what is raised: as in read_dictionary; on_note: is told how many lines are repeated, if there are any.
     """
     pronunciations: list[Pronunciation] = []
-    lines_of: dict[Pronunciation, int] = {}
-    read: dict[Pronunciation, Pronunciation] = {}
+    lines_of: dict[Identity, int] = {}
+    read: dict[Identity, Pronunciation] = {}
     repeated: list[tuple[Pronunciation, int]] = []
     unclear: list[Pronunciation] = []  # nan after the word can be a probability or a phone
     num_faults = 0
@@ -116,13 +120,13 @@ def collect_pronunciations(
             entry = parse(line, f"{path}:{number}")
             if entry is None:
                 continue
-            identity = entry._replace(probability=None, silence=None)
-            if read.get(identity) == entry:
-                repeated.append((identity, number))
-                continue
-            if identity in lines_of:
+            identity = _identity(entry)
+            if identity in read:
+                if read[identity] == entry:
+                    repeated.append((entry, number))
+                    continue
                 raise FormatError(
-                    f"{path}:{number}: pronunciation of {identity.word!r} is already at line {lines_of[identity]}, "
+                    f"{path}:{number}: pronunciation of {entry.word!r} is already at line {lines_of[identity]}, "
                     "with another probability; expected each once"
                 )
         except FormatError as fault:
@@ -139,7 +143,7 @@ def collect_pronunciations(
     if unclear and any(entry.probability is not None for entry in pronunciations):
         for entry in unclear:
             doubt = FormatError(
-                f"{path}:{lines_of[entry]}: probability {entry.phones[0]} of {entry.word!r}; expected more than 0 and "
+                f"{path}:{lines_of[_identity(entry)]}: probability {entry.phones[0]} of {entry.word!r}; expected more than 0 and "
                 "at most 1, also before a phone of that name, since other lines have probabilities"
             )
             if on_fault is None:
@@ -151,13 +155,19 @@ def collect_pronunciations(
         entry, number = repeated[0]
         on_note(
             f"{path}: {counted(len(repeated), 'line')} repeated, such as {number}, that of {entry.word!r}, which is "
-            f"line {lines_of[entry]}; each pronunciation counts once"
+            f"line {lines_of[_identity(entry)]}; each pronunciation counts once"
         )
     if not pronunciations and not num_faults:
         raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")
     return pronunciations
 
 
+def _identity(entry: Pronunciation) -> Identity:
+    """What no two pronunciations of a dictionary have in common."""
+    return entry.word, entry.output, entry.phones
+
+
+@functools.lru_cache(1000)
 def _is_nan(phone: str) -> bool:
     """Whether a phone could also be a probability that is not finite."""
     return re.fullmatch(r"[-+]?(?:nan|inf|infinity)", phone, re.IGNORECASE) is not None
@@ -183,13 +193,19 @@ def parse_line(line: str, where: str) -> Pronunciation:
         if not 0 < probability <= 1:
             raise FormatError(f"{where}: probability {text} of {word!r}; expected more than 0 and at most 1")
     for phone, quoted in fields:
-        if not quoted and (is_number(phone) or (phone.startswith("[") and phone.endswith("]"))):
+        if not quoted and _is_misplaced(phone):
             kind = "number" if is_number(phone) else "output symbol"
             raise FormatError(
                 f"{where}: {kind} {phone} among the phones of {word!r}; expected word [output] probability phones, "
                 "with quotes around a phone of that name"
             )
     return Pronunciation(word, output, probability, tuple(phone for phone, _ in fields))
+
+
+@functools.lru_cache(1000)
+def _is_misplaced(phone: str) -> bool:
+    """Whether a field after the first phone is a probability or an output symbol; a dictionary has few phones."""
+    return is_number(phone) or (phone.startswith("[") and phone.endswith("]"))
 
 
 def _take_output(line: str, where: str) -> tuple[str, str | None]:

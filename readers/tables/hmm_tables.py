@@ -20,7 +20,7 @@ from typing import TypeVar
 from readers.common.file_part import FilePart
 from readers.common.files import atomic_write
 from readers.common.report import Figures, extent
-from readers.common.text import is_count, is_number, read_rows
+from readers.common.text import filled_lines, is_count, is_number, read_rows
 from readers.errors import FormatError
 
 Value = TypeVar("Value")
@@ -28,6 +28,7 @@ Value = TypeVar("Value")
 # Tables are written with four to six digits, so the two probabilities of a state may not sum to 1 exactly.
 PROBABILITY_TOLERANCE = 0.01
 MOST_OUTPUTS = 2**31 - 1
+_TRANSITION = "model from to ln_probability"
 MOST = 1e30  # sums of so large numbers stay finite in float32
 
 
@@ -242,31 +243,48 @@ def read_topology(path: str | Path | FilePart) -> dict[str, tuple[tuple[int, int
         For a malformed line, a repeated transition, and probabilities that do not sum to 1.
     """
     topology: dict[str, dict[tuple[int, int], float]] = {}
-    for where, fields in read_rows(path):
-        if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
-            raise FormatError(f"{where}: {' '.join(fields)!r}; expected model from to ln_probability")
-        ways = topology.setdefault(fields[0], {})
-        way = (int(fields[1]), int(fields[2]))
-        if way in ways or way[0] == way[1] or way[1] == 0:
-            raise FormatError(
-                f"{where}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
-                "same state or to the entry"
-            )
-        ways[way] = _number(fields[3], where)
-    checked = set()  # thousands of models have the same transitions
+    parsed: dict[str, tuple[tuple[int, int], float]] = {}  # a graph has 100,000 lines with a few different transitions
+    for where, line in filled_lines(path):
+        model, *rest = line.split(None, 1)
+        text = "".join(rest)
+        if text not in parsed:
+            parsed[text] = _transition(text.split(), line, where)
+        way, ln_probability = parsed[text]
+        ways = topology.setdefault(model, {})
+        if way in ways:
+            raise FormatError(f"{where}: {model!r} from {way[0]} to {way[1]}; expected each transition once")
+        ways[way] = ln_probability
+    _refuse_empty(topology, path, _TRANSITION)
+    distinct: dict[tuple[tuple[tuple[int, int], float], ...], tuple[tuple[int, int, float], ...]] = {}
+    transitions = {}
     for model, ways in topology.items():
-        transitions = tuple(ways.items())
-        if transitions in checked:
-            continue
-        checked.add(transitions)
-        for state in {way[0] for way in ways}:
-            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == state)
-            if abs(total - 1) > PROBABILITY_TOLERANCE:
-                raise FormatError(
-                    f"{path}: transitions of {model!r} from {state} sum to {total:.4f}; expected 1 (natural logs)"
-                )
-    _refuse_empty(topology, path, "model from to ln_probability")
-    return {model: tuple((start, end, ln) for (start, end), ln in ways.items()) for model, ways in topology.items()}
+        key = tuple(ways.items())
+        if key not in distinct:
+            distinct[key] = tuple((start, end, ln) for (start, end), ln in key)
+            _check_sums(distinct[key], model, path)
+        transitions[model] = distinct[key]
+    return transitions
+
+
+def _transition(fields: list[str], line: str, where: str) -> tuple[tuple[int, int], float]:
+    """Parse what follows the model on a line of a topology: from, to, ln P."""
+    if len(fields) != 3 or not is_count(fields[0]) or not is_count(fields[1]):
+        raise FormatError(f"{where}: {line!r}; expected {_TRANSITION}")
+    start = int(fields[0])
+    end = int(fields[1])
+    if start == end or end == 0:
+        raise FormatError(f"{where}: from {start} to {end}; expected no transition to the same state or to the entry")
+    return (start, end), _number(fields[2], where)
+
+
+def _check_sums(transitions: Sequence[tuple[int, int, float]], model: str, path: str | Path | FilePart) -> None:
+    """Raise FormatError unless the probabilities of leaving each state sum to 1."""
+    for state in {start for start, _, _ in transitions}:
+        total = sum(math.exp(min(ln, 1.0)) for start, _, ln in transitions if start == state)
+        if abs(total - 1) > PROBABILITY_TOLERANCE:
+            raise FormatError(
+                f"{path}: transitions of {model!r} from {state} sum to {total:.4f}; expected 1 (natural logs)"
+            )
 
 
 def write_topology(path: str | Path, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:

@@ -149,7 +149,7 @@ def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
     [
         ("topology", "sp 0 1\n", "topology:1: 'sp 0 1'; expected model from to ln_probability"),
         ("topology", "sp 0 1 0\nsp 0 1 0\n", "topology:2: 'sp' from 0 to 1; expected each transition once"),
-        ("topology", "sp 1 1 0\n", "from 1 to 1; expected each transition once, none to the same state"),
+        ("topology", "sp 1 1 0\n", "from 1 to 1; expected no transition to the same state or to the entry"),
         ("topology", "sp 0 1 -1\n", "transitions of 'sp' from 0 sum to 0.3679; expected 1"),
         ("topology", "sp 0 3 0\n", "topology: a state of 'sp' above its exit; expected 0 to 2"),
         ("topology", "zz 0 1 0\n", "topology: model 'zz' has no states"),
