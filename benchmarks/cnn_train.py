@@ -86,6 +86,7 @@ CASES = [
         frames=FRAMES,
         shapes=[(MAPS, KERNEL * KERNEL), (MAPS, 1), *LAYERS],
         operations=CONVOLUTION + layer_operations(SIZES, FRAMES) + 2 * SIZES[0] * SIZES[1] * FRAMES,
+        values=FRAMES * (MAPS * PLACES + sum(SIZES)),
         data=partial(training.make_data, WIDTH * HEIGHT, SIZES[-1], FRAMES),
         ours=ours,
         theirs=theirs,

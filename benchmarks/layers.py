@@ -22,6 +22,7 @@ def layers_case(
         frames=frames,
         shapes=[shape for a, b in pairs for shape in ((b, a), (b, 1))],
         operations=layer_operations(sizes, frames),
+        values=frames * sum(sizes[1:]),
         data=partial(training.make_data, sizes[0], sizes[-1], frames),
         ours=partial(ours, sizes, kind, adagrad),
         theirs=partial(theirs, kind, adagrad),

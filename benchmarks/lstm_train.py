@@ -22,6 +22,7 @@ INPUTS, OUTPUTS = 40, 183
 SEQUENCES, STEPS = 16, 20
 FRAMES = SEQUENCES * STEPS
 SIZES = [(256, 1), (256, 3), (512, 1), (512, 3)]  # cells of a layer, layers
+VALUES = 6  # of a cell and frame: four gates, the cell, its output
 GATES = "IFZO"  # input, forget, cell and output, as PyTorch stacks them
 IMPLEMENTATIONS = ("oneDNN", "ATen")
 
@@ -158,6 +159,7 @@ def case(cells: int, layers: int) -> training.Case:
         frames=FRAMES,
         shapes=shapes(cells, layers),
         operations=operations(cells, layers),
+        values=FRAMES * (VALUES * cells * layers + OUTPUTS),
         data=partial(training.make_data, INPUTS, OUTPUTS, FRAMES),
         ours=partial(ours, cells, layers),
         theirs=partial(theirs, layers),

@@ -20,6 +20,8 @@ THREADS = 2
 ROUNDS = 9
 SECONDS_A_TURN = 0.8
 UPDATES_TO_AGREE, UPDATES_FOR_MEMORY = 5, 20
+PASSES_OVER_VALUES = 6  # the activation reads and writes, its gradient reads two and writes one, that of the bias reads
+PASSES_OVER_PARAMETERS = 5  # an update reads gradient, momentum and weight, and writes the latter two
 LARGEST_DIFFERENCE = 0.02  # of what a parameter has moved: rounding takes some rectified units across their kink
 ONE_THREAD = "--one-thread"
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -36,8 +38,9 @@ class Case:
     """One network and one size of minibatch.
 
     name: of the ratio; title: what is trained; shapes: of the parameters, in our order; operations: of the matrix
-    products of one update; data(): features (rows, N) and one-hot labels (classes, N); ours(weights, features, labels,
-    dropout) and theirs(torch, weights, features, labels, dropout, way): one of each side, from the same weights.
+    products of one update; values: of activations in one update; data(): features (rows, N) and one-hot labels
+    (classes, N); ours(weights, features, labels, dropout) and theirs(torch, weights, features, labels, dropout, way):
+    one of each side, from the same weights.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Case:
     frames: int
     shapes: Sequence[tuple[int, int]]
     operations: int
+    values: int
     data: Callable[[], tuple[Any, Any]]
     ours: Callable[..., Side]
     theirs: Callable[..., Side]
@@ -60,6 +64,39 @@ class Case:
             np.asfortranarray(rng.standard_normal(shape, dtype=np.float32) / np.float32(shape[1] ** 0.5))
             for shape in self.shapes
         ]
+
+    @property
+    def traffic(self) -> int:
+        """Bytes that an update moves beside its products, at least."""
+        parameters = sum(rows * cols for rows, cols in self.shapes)
+        return 4 * (PASSES_OVER_VALUES * self.values + PASSES_OVER_PARAMETERS * parameters)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a minibatch takes at least: products at the rate of the machine's best product, then its memory traffic.
+
+    product_rate: operations per second; memory_rate: bytes per second.
+    """
+
+    case: Case
+    product_rate: float
+    memory_rate: float
+
+    @property
+    def products(self) -> float:
+        """Seconds of the products."""
+        return self.case.operations / self.product_rate
+
+    @property
+    def memory(self) -> float:
+        """Seconds of the memory traffic."""
+        return self.case.traffic / self.memory_rate
+
+    @property
+    def seconds(self) -> float:
+        """Of a minibatch."""
+        return self.products + self.memory
 
 
 @dataclass(frozen=True)
@@ -133,7 +170,8 @@ def measure(torch: Any, case: Case) -> Figures:
     rounds = []
     for _ in range(ROUNDS):
         rounds.append((turn(ours), turn(candidates[way]), matmul_rate(torch, case.frames)))
-    report(case, way, rounds)
+    limit = Limit(case, max(rate for *_, rate in rounds), memory_rate(torch, case.traffic))
+    report(case, way, rounds, limit)
     ours, theirs = (float(np.median([one[side][1] for one in rounds])) for side in (0, 1))
     best = (min(one[side][0] for one in rounds) for side in (0, 1))
     return Figures(ours, theirs, *best, float(np.median([theirs[1] / ours[1] for ours, theirs, _ in rounds])))
@@ -171,17 +209,21 @@ def turn(step: Step) -> tuple[float, float]:
     return times[0], times[len(times) // 2]
 
 
-def report(case: Case, way: str, rounds: list) -> None:
+def report(case: Case, way: str, rounds: list, limit: Limit) -> None:
     import numpy as np
 
-    peak = max(rate for *_, rate in rounds)
     frames, operations = case.frames, case.operations
+    print(
+        f"    {'limit':32} {frames / limit.seconds:7.0f} frames/s: {1e3 * limit.products:.2f} ms of products at "
+        f"{limit.product_rate / 1e9:.0f} GFLOPS, {1e3 * limit.memory:.2f} ms of memory at "
+        f"{limit.memory_rate / 1e9:.0f} GB/s"
+    )
     for name, side in (("Argonaut", 0), (f"PyTorch ({way})", 1)):
         median = np.median([one[side][1] for one in rounds])
         best = min(one[side][0] for one in rounds)
         print(
             f"    {name:32} {frames / median:7.0f} frames/s, best {frames / best:7.0f}; "
-            f"{operations / median / 1e9:4.0f} GFLOPS, {100 * operations / median / peak:3.0f} % of {peak / 1e9:.0f}"
+            f"{operations / median / 1e9:4.0f} GFLOPS, {100 * limit.seconds / median:3.0f} % of the limit"
         )
     best = min(one[1][0] for one in rounds) / min(one[0][0] for one in rounds)
     ratios = sorted(theirs[1] / ours[1] for ours, theirs, _ in rounds)
@@ -202,6 +244,17 @@ def matmul_rate(torch: Any, frames: int) -> float:
                 multiply()
                 best = max(best, 2 * m * k * n / (time.perf_counter() - start))
             time.sleep(0.05)
+    return best
+
+
+def memory_rate(torch: Any, traffic: int) -> float:
+    """Bytes per second of sums of two vectors into a third that are as large, together, as what a case moves."""
+    vectors = [torch.ones(max(1, traffic // (3 * 4))) for _ in range(3)]
+    best = 0.0
+    for _ in range(20):
+        start = time.perf_counter()
+        torch.add(vectors[0], vectors[1], out=vectors[2])
+        best = max(best, traffic / (time.perf_counter() - start))
     return best
 
 
