@@ -10,7 +10,8 @@ All costs are -ln of probabilities; log10 values of -99 or less mean impossible 
 `</s>` is an ordinary word; `<s>` is only a history, that of `start_state`.
 """
 
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -251,6 +252,34 @@ class LanguageModel:
     def word_id(self, word: str) -> int:
         """The id of a word, or that of <UNK> or <unk> for a word that is not in the model; -1 if it has neither."""
         return self._ids.get(word, self.unknown_id)
+
+    def with_aliases(self, words: Mapping[str, str]) -> "LanguageModel":
+        """Return a model in which some more words are said in the place of others; it shares the n-grams.
+
+        Parameters
+        ----------
+        words : mapping of str to str
+            Word -> the word of the model whose probabilities it has.
+
+        Returns
+        -------
+        LanguageModel
+
+        Raises
+        ------
+        GraphError
+            For a word that is to stand for others and is not in the model.
+        """
+        for word, name in words.items():
+            if name not in self._ids:
+                raise GraphError(f"language model: no word {name!r}, the class of {word!r}; expected one of its words")
+        return self._with_aliases(words)
+
+    def _with_aliases(self, words: Mapping[str, str]) -> "LanguageModel":
+        model = copy.copy(self)
+        model._ids = {**self._ids, **{word: self.word_id(name) for word, name in words.items()}}
+        model.components = tuple((weight, component._with_aliases(words)) for weight, component in self.components)
+        return model
 
     def word_ids(self, words: Sequence[str], where: str = "graph") -> np.ndarray:
         """Ids of words, (n,) int32.

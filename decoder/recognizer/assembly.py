@@ -52,6 +52,7 @@ from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
+from readers.language.new_words import NewWord
 from readers.tables import hmm_tables
 from readers.tables.tensor_file import load_tensors
 
@@ -237,11 +238,16 @@ def transcript_graphs(
 
 
 def decoder_with_words(
-    decoder: Decoder, graphs: TranscriptGraphs, entries: Sequence[Pronunciation], note: Log = silent
+    decoder: Decoder,
+    graphs: TranscriptGraphs,
+    entries: Sequence[Pronunciation],
+    words: Mapping[str, NewWord],
+    note: Log = silent,
 ) -> Decoder:
     """Return a decoder without hotwords whose graph has the words of some pronunciations, too.
 
-    Words that the language model lacks share the probability of its unknown word, or of its rarest one, equally.
+    Words that the language model lacks share the probability of their class, else of its unknown word or of its rarest
+    one, by their weights, which `words` has.
     Where the graph has no places for them (see `add_words`), it is built anew with what `argonaut graph` gives without
     options; note: gets a line about this.  Raises GraphError for a decoder without language model, and for words that
     its graph or language model cannot take.
@@ -251,12 +257,14 @@ def decoder_with_words(
         raise GraphError(f"{where}: no language model; expected one, for a graph with new words")
     unknown = {-1, decoder.lm.unknown_id}
     new_words = {entry.word for entry in entries if decoder.lm.word_id(entry.word) in unknown}
-    share = 1 / max(1, len(new_words))
+    shares = _shares({word: words.get(word, NewWord()) for word in new_words})
     entries = [
-        entry._replace(probability=share * (entry.probability or 1.0)) if entry.word in new_words else entry
+        entry._replace(probability=shares[entry.word] * (entry.probability or 1.0)) if entry.word in shares else entry
         for entry in entries
     ]
-    lm = with_rare_words(decoder.lm, (entry.word for entry in entries))
+    classes = {word: words[word].word_class for word in shares if word in words and words[word].word_class}
+    lm = with_rare_words(decoder.lm, (entry.word for entry in entries if entry.word not in classes))
+    lm = lm.with_aliases(classes)
     vocabulary = {*decoder.graph.words, SENTENCE_START, SENTENCE_END}
     dictionary = [entry for entry in graphs.dictionary or () if entry.word in vocabulary]
     try:
@@ -266,6 +274,15 @@ def decoder_with_words(
         note(f"{fault}; the graph is built anew, as by argonaut graph without options")
         graph, rows = graph_of_words(graphs, [*dictionary, *entries], lm, where)
     return Decoder(graph, lm, decoder.options, rows, where)
+
+
+def _shares(words: Mapping[str, NewWord]) -> dict[str, float]:
+    """Return the share of each word of the probability of its class."""
+    weights = {word: 1.0 if entry.weight is None else entry.weight for word, entry in words.items()}
+    totals: dict[str, float] = {}
+    for word, entry in words.items():
+        totals[entry.word_class] = totals.get(entry.word_class, 0.0) + weights[word]
+    return {word: weights[word] / totals[entry.word_class] for word, entry in words.items()}
 
 
 def graph_of_words(

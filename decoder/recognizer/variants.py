@@ -21,7 +21,7 @@ from readers.common.faults import OnFault, listed, naming
 from readers.common.text import canonical, spelling_of
 from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
-from readers.language.new_words import Pronunciations, read_new_words
+from readers.language.new_words import NewWord, read_new_words
 
 if TYPE_CHECKING:
     from decoder.g2p.model import G2P
@@ -48,6 +48,7 @@ class Variants:
     _alignment: TranscriptGraphs | None
     _aligner: "ForcedAligner | None" = None  # once it was needed
     _entries: tuple[Pronunciation, ...] = ()  # that were added to `_wordless`
+    _new_words: Mapping[str, NewWord] = {}  # that have been added
     _wordless: tuple[Decoder, TranscriptGraphs] | None = None
     _changes: tuple[Change, ...] = ()  # the calls that made it from the one that was loaded
 
@@ -226,7 +227,7 @@ class Variants:
                 raise ConfigError(
                     f"{self.name}: guessed hotwords with a grammar, whose words are given; expected only one"
                 )
-            changed._add_words({word: [] for word in missing_words(phrases, score, self.decoder._tables)}, g2p)
+            changed._add_words({word: NewWord() for word in missing_words(phrases, score, self.decoder._tables)}, g2p)
         changed.decoder = changed.decoder.with_hotwords(phrases, score, on_fault)
         return changed
 
@@ -235,6 +236,7 @@ class Variants:
         words: str | Path | Mapping[str, str] | Sequence[str],
         g2p: "G2P | str | Path | None" = None,
         on_fault: OnFault | None = None,
+        word_class: str = "",
     ) -> Self:
         """Return a recogniser that knows more words; everything else is shared.
 
@@ -243,28 +245,31 @@ class Variants:
         Parameters
         ----------
         words : str, Path, mapping of str to str, or list of str
-            A file with lines `WORD` or `WORD phone phone ...` (see `readers.language.read_new_words`), word ->
-            pronunciation, or words.  A word that differs only in case from exactly one word of the graph or of the
-            bundle's dictionary is that word.  Words without a pronunciation have that of the dictionary or are guessed.
-            Of words that the graph has, only other pronunciations are added.
+            A file with lines `WORD`, `WORD phone phone ...` or `WORD weight ...`, and classes (see
+            `readers.language.new_words`), word -> what follows it on a line, or words.  A word that differs only in
+            case from exactly one word of the graph or of the bundle's dictionary is that word.  Words without a
+            pronunciation have that of the dictionary or are guessed.  Of words that the graph has, only other
+            pronunciations are added.
         g2p : G2P or path, optional
             A model of `argonaut g2p train`; by default that of the bundle.
         on_fault : callable, optional
             Gets the error for words that cannot be pronounced, which are then left out.
+        word_class : str
+            Word of the language model in whose place the words are said, unless a file gives their class.
 
         Returns
         -------
         Recognizer
             Its `guessed` has the pronunciations that were guessed, and its `notes` a line if the graph had to be built
-            anew.  Words that the language model lacks share the probability of its unknown word or, without one, of its
-            rarest word; see `with_hotwords` to prefer some.
+            anew.  Words that the language model lacks share the probability of their class by their weights; without
+            one, that of the unknown word or, if there is none, of the rarest word.  See `with_hotwords` to prefer some.
 
         Raises
         ------
         ArgonautError
             For words that cannot be pronounced, without on_fault; for phones without a model, a malformed or empty
-            file, words that are reserved in graphs, a recogniser with a grammar, and one without language model, or
-            without dictionary and tables of models.
+            file, a class that is no word of the language model, words that are reserved in graphs, a recogniser with a
+            grammar, and one without language model, or without dictionary and tables of models.
         OSError
 
         Examples
@@ -276,24 +281,24 @@ class Variants:
         if self.grammar is not None:
             raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
         modelled = self._transcript_graphs().phones
-        changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out)
+        changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out, word_class)
         where = "words"
         if isinstance(words, (str, Path)):
             where = f"{words}"
-            pronunciations = read_new_words(words)
+            new_words = read_new_words(words, word_class)
         else:
             said = words if isinstance(words, Mapping) else dict.fromkeys(words, "")
-            pronunciations = {
-                canonical(word): [tuple(phones.split())] if phones else [] for word, phones in said.items()
-            }
-        for word, several in pronunciations.items():
+            new_words = {canonical(word): NewWord(word_class=canonical(word_class)) for word in said}
+            for word, line in said.items():
+                new_words[canonical(word)].add(line.split(), f"words: {word}")
+        for word, entry in new_words.items():
             if not word or word.split() != [word]:
                 raise ConfigError(f"{where}: {word!r}; expected a word without blanks")
-            outside = [phone for phone in itertools.chain(*several) if phone not in modelled]
+            outside = [phone for phone in itertools.chain(*entry.pronunciations) if phone not in modelled]
             if outside:
                 raise ConfigError(f"{where}: {word}: no phone {outside[0]}; expected {', '.join(sorted(modelled))}")
         with naming(where):
-            missing = changed._add_words(pronunciations, self._g2p() if g2p is None else g2p)
+            missing = changed._add_words(new_words, self._g2p() if g2p is None else g2p)
         if missing:
             fault = GraphError(f"{where}: no pronunciation of {listed(missing)}; expected it after the word")
             if on_fault is None:
@@ -332,16 +337,17 @@ class Variants:
 
         return G2P.load(self._bundle.parts[G2P_MODEL])
 
-    def _add_words(self, words: Pronunciations, g2p: "G2P | str | Path | None") -> list[str]:
+    def _add_words(self, words: Mapping[str, NewWord], g2p: "G2P | str | Path | None") -> list[str]:
         """Add words to the graph, as far as they can be pronounced; return those that cannot."""
         decoder, graphs = self._wordless or (self.decoder, self._transcript_graphs())
         dictionary = graphs.dictionary or ()
         present = set(self.decoder.graph.words)
         spell = spelling_of({*present, *(entry.word for entry in dictionary)})
-        spelled: Pronunciations = {}
-        for word, pronunciations in words.items():
-            spelled.setdefault(spell(word), []).extend(pronunciations)
+        spelled: dict[str, list[tuple[str, ...]]] = {}
+        for word, entry in words.items():
+            spelled.setdefault(spell(word), []).extend(entry.pronunciations)
         known = {(entry.word, entry.phones) for entry in (*dictionary, *self._entries) if entry.word in present}
+        self._new_words = {**self._new_words, **{spell(word): entry for word, entry in words.items()}}
         given = ((word, phones) for word, pronunciations in spelled.items() for phones in pronunciations)
         entries = [
             Pronunciation(word, None, None, phones)
@@ -362,7 +368,7 @@ class Variants:
             self._wordless = decoder, graphs
             self._entries = (*self._entries, *entries)
             self._alignment = graphs.with_words(self._entries)
-            extended = decoder_with_words(decoder, graphs, self._entries, notes.append)
+            extended = decoder_with_words(decoder, graphs, self._entries, self._new_words, notes.append)
             self.notes = tuple(notes)
             self.decoder = extended.with_options(**vars(self.decoder.options)).with_hotwords_of(self.decoder)
             present = set(self.decoder.graph.words)

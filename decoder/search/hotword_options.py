@@ -80,8 +80,9 @@ class GuessedHotwordOptions(HotwordOptions):
     """
 
     words: Path | None = option(
-        None, "words to add, one per line: WORD or WORD PHONE PHONE ...; by default they are pronounced as in the "
-        "dictionary of the bundle, or as its pronunciation model guesses"
+        None, "words to add, one per line: WORD or WORD PHONE PHONE ..., with a number after WORD as its weight; below "
+        "[CLASS], those said in the place of the word CLASS; by default they are pronounced as in the dictionary of "
+        "the bundle, or as its pronunciation model guesses"
     )  # fmt: skip
     g2p: Path | None = option(
         None, "guess the pronunciations of words in {words} and {hotwords} that the graph lacks, with a model of "

@@ -16,7 +16,6 @@ from readers.common.files import write_lines
 from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
 from readers.errors import FormatError
 
-
 Identity = tuple[str, str | None, tuple[str, ...]]  # word, output, phones
 
 
@@ -143,8 +142,8 @@ def collect_pronunciations(
     if unclear and any(entry.probability is not None for entry in pronunciations):
         for entry in unclear:
             doubt = FormatError(
-                f"{path}:{lines_of[_identity(entry)]}: probability {entry.phones[0]} of {entry.word!r}; expected more than 0 and "
-                "at most 1, also before a phone of that name, since other lines have probabilities"
+                f"{path}:{lines_of[_identity(entry)]}: probability {entry.phones[0]} of {entry.word!r}; expected more "
+                "than 0 and at most 1, also before a phone of that name, since other lines have probabilities"
             )
             if on_fault is None:
                 raise doubt

@@ -1,9 +1,12 @@
 """Words that are added to a recogniser: which they are, who else knows them, and what is said about them."""
 
+import math
+
 import pytest
 
 from decoder import Recognizer
 from decoder.recognizer import pack
+from readers.audio.audio_file import read_audio
 from readers.errors import FormatError, GraphError
 from recipes.cli.main import main
 from tests.recipes.cli.bundle.conftest import parts_of
@@ -23,6 +26,26 @@ def test_a_word_that_differs_only_in_case_is_the_one_of_the_graph(recognizer):
     assert [entry.word for entry in more._entries] == ["CAB", "cba", "CBA"]
     again = more.with_words({"Cab": "c b", "cba": "c b a"})  # what it has
     assert again.decoder is more.decoder
+
+
+@pytest.mark.slow
+def test_the_words_of_a_class_share_the_probability_of_its_word(recognizer, packed, tmp_path):
+    costs = {}
+    for weight in (1, 3):
+        (tmp_path / "words").write_text(f"BBC 2 b b c\n[C]\nABC {weight} a b c\nBBB {4 - weight} b b b\n")
+        extended = recognizer.with_words(tmp_path / "words").with_hotwords(CERTAIN)
+        word_id = extended.decoder.lm.word_id
+        assert word_id("ABC") == word_id("BBB") == word_id("C")
+        assert word_id("BBC") not in (word_id("C"), -1)
+        audio = read_audio(packed / "speech.wav")
+        result = extended.decoder.decode(extended.front_end.score(*audio))
+        assert result.text == ["ABC"]
+        costs[weight] = result.cost
+    assert costs[1] - costs[3] == pytest.approx(math.log(3), abs=1e-4)
+    in_python = recognizer.with_words({"ABC": "3 a b c", "BBB": ""}, on_fault=[].append, word_class="C")
+    assert in_python.decoder.lm.word_id("ABC") == word_id("C")
+    with pytest.raises(GraphError, match="no word 'XYZ', the class of 'ABC'; expected one of its words"):
+        recognizer.with_words({"ABC": "a b c"}, word_class="XYZ")
 
 
 @pytest.mark.slow
