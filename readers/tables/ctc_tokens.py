@@ -1,7 +1,7 @@
 """The tokens of a network with CTC outputs: the names of its outputs, one of which is the blank.
 
 Three forms are read: lines ``token number`` from 0 on in any order, as of icefall and sherpa; lines with one token each
-in order, as NeMo and SentencePiece list them (there with a score after a tab); and a JSON object of tokens and numbers,
+in order, as NeMo and SentencePiece list them, there with a score after a tab; and a JSON object of tokens and numbers,
 ``vocab.json`` of Hugging Face.  The token of a blank character, whose line has nothing but the number, is <space>.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.common.file_part import FilePart
-from readers.common.text import parse_object, read_bytes
+from readers.common.text import is_number, parse_object, read_bytes
 from readers.errors import FormatError
 
 BLANKS = ("<blk>", "<blank>", "<ctc_blank>", "<pad>", "[PAD]", "<eps>")
@@ -33,12 +33,16 @@ class CtcTokens:
         Token between words; None if there is none.
     has_blank : bool
         Whether the file has the blank; if not, it is the output after the last token.
+    scores : tuple of float
+        Of the tokens of SentencePiece: ln of their probabilities in a unigram model, or 0, -1, -2 and so on in the
+        order in which byte pair encoding merges them; empty for other files.
     """
 
     names: tuple[str, ...]
     blank: str
     delimiter: str | None = None
     has_blank: bool = True
+    scores: tuple[float, ...] = ()
 
 
 def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> CtcTokens:
@@ -63,7 +67,9 @@ def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> Ct
     text = read_bytes(path).decode("utf-8-sig", "replace")
     if "\ufffd" in text:
         raise FormatError(f"{path}: not UTF-8; expected a tokens file")
-    names = _of_object(text, f"{path}") if text.lstrip().startswith("{") else _of_lines(text, f"{path}")
+    is_object = text.lstrip().startswith("{")
+    names = _of_object(text, f"{path}") if is_object else _of_lines(text, f"{path}")
+    scores = () if is_object else _scores(text)
     if not 0 < len(names) <= MAX_TOKENS:
         raise FormatError(f"{path}: {len(names)} tokens; expected 1 to {MAX_TOKENS}")
     for name in names:
@@ -78,7 +84,7 @@ def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> Ct
         names.append(BLANKS[1])
     delimiter = next((name for name in DELIMITERS if name in names), None)
     has_blank = blank is not None or bool(present)
-    return CtcTokens(tuple(names), blank or (present or [BLANKS[1]])[0], delimiter, has_blank)
+    return CtcTokens(tuple(names), blank or (present or [BLANKS[1]])[0], delimiter, has_blank, scores)
 
 
 def _of_object(text: str, where: str) -> list[str]:
@@ -99,6 +105,12 @@ def _of_lines(text: str, where: str) -> list[str]:
         )
     names = [line.rstrip("\r").split("\t")[0] for _, line in lines]
     return _in_order([(place, name.strip(), number) for number, (name, (place, _)) in enumerate(zip(names, lines))])
+
+
+def _scores(text: str) -> tuple[float, ...]:
+    """Return the scores of SentencePiece, numbers after tabs; none for other files."""
+    scores = [line.rstrip("\r").partition("\t")[2] for line in text.split("\n") if line.strip()]
+    return tuple(map(float, scores)) if all(map(is_number, scores)) else ()
 
 
 def _in_order(numbered: list[tuple[str, str, object]]) -> list[str]:

@@ -6,6 +6,7 @@ Sentence marks have no arcs: the search begins with the history of <s>, and adds
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,10 +35,11 @@ def token_models(tokens: CtcTokens) -> PhoneModels:
 
 
 def spell(words: Iterable[str], tokens: CtcTokens) -> tuple[list[Pronunciation], list[tuple[str, str]]]:
-    """Spell words with as few tokens as possible; of several ways, with the longest first token.
+    """Spell words as SentencePiece does, if the tokens have its scores, else with as few tokens as possible.
 
-    Where tokens begin with the mark of word beginnings, words begin with one of these.  Tokens are compared as written
-    and, where that fails, in lower and in upper case.
+    Of several ways with as few tokens, that with the longest first token is taken.  Where tokens begin with the mark of
+    word beginnings, words begin with one of these.  Tokens are compared as written and, where that fails, in lower and
+    in upper case.
 
     Parameters
     ----------
@@ -50,9 +52,14 @@ def spell(words: Iterable[str], tokens: CtcTokens) -> tuple[list[Pronunciation],
     entries : list of Pronunciation
     without : list of (str, str)
         Words that have no spelling, and the reason.
+
+    References
+    ----------
+    T. Kudo, J. Richardson: SentencePiece, EMNLP 2018; R. Sennrich, B. Haddow, A. Birch: Neural machine translation of
+    rare words with subword units, ACL 2016; T. Kudo: Subword regularization, ACL 2018, for the unigram model.
     """
     names = {name for name in tokens.names if name not in (tokens.blank, tokens.delimiter) and not _is_sign(name)}
-    longest = max(map(len, names), default=0)
+    divide = _division(tokens, names)
     mark = WORD_BEGIN if any(name.startswith(WORD_BEGIN) for name in names) else ""
     entries = []
     without = []
@@ -60,7 +67,7 @@ def spell(words: Iterable[str], tokens: CtcTokens) -> tuple[list[Pronunciation],
         if word in (SENTENCE_START, SENTENCE_END):
             continue
         forms = dict.fromkeys((word, word.lower(), word.upper()))
-        spelling = next(filter(None, (_fewest(mark + form, names, longest) for form in forms)), None)
+        spelling = next(filter(None, (divide(mark + form) for form in forms)), None)
         if spelling is None:
             without.append((word, "has characters that are no tokens"))
         else:
@@ -73,16 +80,42 @@ def _is_sign(name: str) -> bool:
     return len(name) > 2 and name[0] + name[-1] in ("<>", "[]")
 
 
-def _fewest(text: str, names: set[str], longest: int) -> tuple[str, ...] | None:
-    """Return the fewest tokens that make up a text, None if there are none."""
-    rest: list[tuple[str, ...] | None] = [None] * len(text) + [()]  # of the text from each character on
+def _division(tokens: CtcTokens, names: set[str]) -> Callable[[str], tuple[str, ...] | None]:
+    """Return how a text is divided into tokens, None if that is not possible; names: the tokens for characters."""
+    longest = max(map(len, names), default=0)
+    scores = {name: score for name, score in zip(tokens.names, tokens.scores) if name in names}
+    if not scores:
+        return lambda text: _best(text, lambda token: -1.0 if token in names else None, longest)
+    if all(score.is_integer() for score in scores.values()):
+        return lambda text: _merged(text, scores)
+    return lambda text: _best(text, scores.get, longest)
+
+
+def _best(text: str, score: Callable[[str], float | None], longest: int) -> tuple[str, ...] | None:
+    """Return the tokens that make up a text and have the highest sum of scores; of several, the longest first token."""
+    rest: list[tuple[float, tuple[str, ...]] | None] = [None] * len(text) + [(0.0, ())]  # from each character on
     for begin in range(len(text) - 1, -1, -1):
         for end in range(min(len(text), begin + longest), begin, -1):
             following = rest[end]
+            own = score(text[begin:end]) if following is not None else None
+            if following is None or own is None:
+                continue
             best = rest[begin]
-            if following is not None and text[begin:end] in names and (best is None or len(following) + 1 < len(best)):
-                rest[begin] = (text[begin:end], *following)
-    return rest[0] or None
+            if best is None or own + following[0] > best[0]:
+                rest[begin] = own + following[0], (text[begin:end], *following[1])
+    return rest[0][1] or None if rest[0] is not None else None
+
+
+def _merged(text: str, scores: Mapping[str, float]) -> tuple[str, ...] | None:
+    """Return the tokens of byte pair encoding: of all neighbours that make a token, those of the best are merged."""
+    parts = list(text)
+    while True:
+        merged = [scores.get(left + right, -np.inf) for left, right in pairwise(parts)]
+        best = max(merged, default=-np.inf)
+        if best == -np.inf:
+            return tuple(parts) if parts and scores.keys() >= set(parts) else None
+        first = merged.index(best)
+        parts[first : first + 2] = ["".join(parts[first : first + 2])]
 
 
 def build_ctc_graph(

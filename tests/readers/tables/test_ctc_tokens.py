@@ -15,7 +15,10 @@ from readers.tables.ctc_tokens import SPACE, CtcTokens, read_ctc_tokens
         ("b 2\r\n[PAD] 0\r\na 1\r\n", CtcTokens(("[PAD]", "a", "b"), "[PAD]")),
         ("  2\n1 1\n<pad> 0\n", CtcTokens(("<pad>", "1", SPACE), "<pad>", SPACE)),
         ("|\na\n", CtcTokens(("|", "a", "<blank>"), "<blank>", "|", has_blank=False)),
-        ("<unk>\t0\n\u2581a\t-3.5\n", CtcTokens(("<unk>", "\u2581a", "<blank>"), "<blank>", has_blank=False)),
+        (
+            "<unk>\t0\n\u2581a\t-3.5\n",
+            CtcTokens(("<unk>", "\u2581a", "<blank>"), "<blank>", has_blank=False, scores=(0.0, -3.5)),
+        ),
         (json.dumps({"b": 2, " ": 1, "<pad>": 0}), CtcTokens(("<pad>", SPACE, "b"), "<pad>", SPACE)),
     ],
     ids=["icefall", "any order", "space", "list", "SentencePiece", "JSON"],

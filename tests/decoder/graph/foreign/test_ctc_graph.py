@@ -130,6 +130,41 @@ def test_words_are_spelled_with_few_tokens(names, word, expected):
     assert without == ([] if expected else [(word, "has characters that are no tokens")])
 
 
+def test_words_are_divided_by_a_unigram_model():
+    rng = np.random.default_rng(2)
+    names = ["a", "b", *(first + second for first in "ab" for second in ("a", "b", "ab", "ba", "bba"))]
+    scores = dict(zip(names, np.log(rng.dirichlet(np.ones(len(names)))).tolist()))
+    words = ["".join(letters) for letters in product("ab", repeat=7)]
+    entries, _ = spell(words, CtcTokens((*names, "-"), "-", scores=tuple(scores.values())))
+
+    def divisions(text):
+        if not text:
+            return [[]]
+        ends = range(1, len(text) + 1)
+        return [[text[:end], *rest] for end in ends if text[:end] in scores for rest in divisions(text[end:])]
+
+    for entry in entries:
+        best = max(sum(map(scores.get, parts)) for parts in divisions(entry.word))  # of several parts, often
+        assert sum(map(scores.get, entry.phones)) == pytest.approx(best)
+        assert "".join(entry.phones) == entry.word
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("ABRAB", "\u2581ab r ab"),  # "ab" is merged first, everywhere, then what it makes with its neighbours
+        ("rara", "\u2581 ra ra"),
+        ("brab", "\u2581 b r ab"),  # not "ra b": "ab" is the earlier merge
+        ("ac", None),
+    ],
+)
+def test_words_are_divided_by_byte_pair_encoding(word, expected):
+    names = "<unk> ab ra \u2581ab \u2581 a b r".split()
+    scores = (0.0, 0.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0)
+    entries, _ = spell([word], CtcTokens((*names, "-"), "-", scores=scores))
+    assert [" ".join(entry.phones) for entry in entries] == ([] if expected is None else [expected])
+
+
 @pytest.mark.parametrize(
     ("phones", "message"),
     [
