@@ -1,5 +1,6 @@
 """Converts the directory of a vosk model, or of a chain model of Kaldi, to the parts of a bundle."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 from readers.common.report import Log
 from readers.errors import ConfigError, FormatError
 from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
+from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import read_options
 from recipes.foreign.conversion import Conversion, Converter, has_file
@@ -24,6 +26,7 @@ CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
 )
 IVECTOR_DIRECTORIES = ("ivector", "ivector_extractor", "extractor")
 IGNORED = ("rescore", "rnnlm")
+BOUNDARIES = ("word_boundary.int", "word_boundary.txt")
 # Options of Kaldi's decoders, their defaults, and what they are called here.
 DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-active": ("max_tokens", 7000)}
 # Weights and penalties that Kaldi does not have, and beams that are the same everywhere.
@@ -100,14 +103,16 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         records["ivector"] = FeatureRecord(extractor=ivectors.checksum)
     save_model(network, converted["model"])
     converted["features"].write_text("".join(f"{name} = {value}\n" for name, value in about.settings.items()))
-    names = {number: phone for phone, number in read_word_table(files.graph / "phones.txt").items()}
+    phone_numbers = read_word_table(files.graph / "phones.txt")
+    names = {number: phone for phone, number in phone_numbers.items()}
     graph_directory.mkdir()
     is_static = (files.graph / "HCLG.fst").is_file()
     path = files.graph / ("HCLG.fst" if is_static else "HCLr.fst")
     fst = read_fst(path)
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
-    graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}")
+    boundaries = _word_boundaries(files.graph / "phones", phone_numbers, log)
+    graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}", boundaries)
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
     write_cntkmap(graph_directory / "cntkmap", rows)
@@ -205,6 +210,15 @@ def _word_names(directory: Path, fst: "Fst") -> dict[int, str]:
     if fst.symbols:
         return fst.symbols
     return {number: word for word, number in read_word_table(directory / "words.txt").items()}
+
+
+def _word_boundaries(directory: Path, phones: Mapping[str, int], log: Log) -> dict[int, Boundary] | None:
+    """Return the places of phones in words; None, which log is told, if no file has them."""
+    for name in BOUNDARIES:
+        if (directory / name).is_file():
+            return read_word_boundary(directory / name, phones)
+    log(f"{directory / BOUNDARIES[0]}: missing; a word ends with the phone after its label in the graph")
+    return None
 
 
 def _silence_phones(files: _Files) -> list[int]:

@@ -11,6 +11,7 @@ from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignmen
 from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 from readers.kaldi.fst import read_fst
+from readers.kaldi.hmm.phones import read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from tests.fuzz.format import Format, text, written
 from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
@@ -144,5 +145,10 @@ FORMATS = (
     Format("kaldi scp", text("u1 a.ark:3\nu2 a.ark:3[0:1]\nu3 a.ark:3[1:2]\n", "u a.ark:3\n"), read_script),
     Format("kaldi alignments", written(alignments), use_alignments, (header_sizes,), True),
     Format("kaldi text alignments", text("u1 1 1 2 0\nu2 3\nu3\n", "u a b a\n"), use_alignments),
+    Format(
+        "kaldi word boundary",
+        text("1 nonword\n2 begin\nb_S singleton\n", "3 internal\n"),
+        lambda path: read_word_boundary(path, {"b_S": 9}),
+    ),
     Format("word table", text("<eps> 0\na 1\n#0 2\n"), read_word_table),
 )
