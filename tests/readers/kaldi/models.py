@@ -83,6 +83,16 @@ def put_transitions(writer, num_phones=3, old=False):
     return writer.token("</LogProbs>", "</TransitionModel>")
 
 
+def put_gaussians(writer, mixtures):
+    """The mixtures of pdfs, each (weights, means, variances)."""
+    writer.token("<DIMENSION>").integer(mixtures[0][1].shape[1]).token("<NUMPDFS>").integer(len(mixtures))
+    for weights, means, variances in mixtures:
+        writer.token("<DiagGMM>", "<GCONSTS>").vector(np.zeros(len(weights))).token("<WEIGHTS>").vector(weights)
+        writer.token("<MEANS_INVVARS>").matrix(means / variances).token("<INV_VARS>").matrix(1 / variances)
+        writer.token("</DiagGMM>")
+    return writer
+
+
 def put_updatable(writer):
     return writer.token("<MaxChange>").number(0.75).token("<LearningRate>").number(0.001)
 

@@ -13,7 +13,7 @@ WORDS = {1: "aba", 2: "ab", 3: "b", 4: "a"}
 SPELLING = {1: (2, 7, 4), 2: (2, 8), 3: (9,), 4: (5,)}  # phones of the words; of phone p, 2 p enters its state
 
 
-def static_graph(rng):
+def static_graph(rng, word_cost=0.0):
     """Return a file of a loop over words and silence; state 0 is between words."""
     finals = [0.25]
     arcs = []
@@ -30,7 +30,7 @@ def static_graph(rng):
         state = 0
         for i, number in enumerate(spelling):
             state = phone(state, number, word if i == place else 0)
-        arcs.append((state, 0, word if place == len(spelling) else 0, rng.uniform(0, 1), 0))
+        arcs.append((state, 0, word if place == len(spelling) else 0, word_cost + rng.uniform(0, 1), 0))
     arcs.append((phone(0, 1, 0), 0, 0, 0.125, 0))
     return vector_file(finals, arcs)
 
