@@ -13,6 +13,7 @@ from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import read_options
 from recipes.foreign.conversion import Conversion, Converter, has_file
+from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon
 from recipes.foreign.kaldi_models import convert_acoustic_model
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _find(root: Path) -> _Files:
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
-    """Convert the network or the mixtures, features, i-vectors, graph and language model."""
+    """Convert the network or the mixtures, features, i-vectors, graph, language model, and what alignment needs."""
     from decoder.graph.foreign.kaldi_graph import kaldi_graph
     from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
     from decoder.graph.graph_file import GraphDefaults, save_defaults, save_graph
@@ -97,7 +98,13 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}", boundaries)
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
+    phones_directory = files.graph / "phones"
+    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names)
+    tree = files.model.parent / "tree"
+    rows |= convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log)
     write_cntkmap(graph_directory / "cntkmap", rows)
+    if (graph_directory / DICTIONARY).is_file():
+        converted["dict"] = graph_directory / DICTIONARY
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
         converted["lm"] = directory / "lm.mapped"
@@ -158,5 +165,5 @@ CONVERTER = Converter(
     "a model of Kaldi",
     lambda options: has_file(options, "am/final.mdl", "final.mdl"),
     convert,
-    excluded=("model", "graph", "features", "lm", "ivector_model", "dict"),
+    excluded=("model", "graph", "features", "lm", "ivector_model"),
 )

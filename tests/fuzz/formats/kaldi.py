@@ -12,13 +12,14 @@ from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, sca
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 from readers.kaldi.fst import read_fst
 from readers.kaldi.hmm.gaussians import read_gaussians
-from readers.kaldi.hmm.phones import read_word_boundary
+from readers.kaldi.hmm.phones import read_align_lexicon, read_word_boundary
+from readers.kaldi.hmm.tree import read_tree
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.objects import KaldiObjects
 from readers.kaldi.transition_model import read_transition_model
 from tests.fuzz.format import Format, text, written
 from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
-from tests.readers.kaldi.models import Writer, put_gaussians, put_model, put_transitions
+from tests.readers.kaldi.models import Writer, put_gaussians, put_model, put_transitions, put_tree
 
 
 def matrices(rng: random.Random) -> dict[str, np.ndarray]:
@@ -130,6 +131,17 @@ def gaussian_model(path, rng: random.Random) -> None:
     path.write_bytes(put_gaussians(writer, mixtures).content)
 
 
+def tree(path, rng: random.Random) -> None:
+    """A tree of triphones, binary or text."""
+    root = (1, [None, 0, (-1, [1, (0, {1, 2}, 3, (2, {3}, None, 4))])])
+    path.write_bytes(put_tree(Writer(rng.random() < 0.7), 3, 1, root).content)
+
+
+def use_tree(path) -> None:
+    found = read_tree(path)
+    found.pdfs(np.ones((2, found.width), int), [0, 1])
+
+
 def use_gaussian_model(path) -> None:
     objects = KaldiObjects(path)
     read_transition_model(objects)
@@ -163,6 +175,12 @@ FORMATS = (
     Format("kaldi scp", text("u1 a.ark:3\nu2 a.ark:3[0:1]\nu3 a.ark:3[1:2]\n", "u a.ark:3\n"), read_script),
     Format("kaldi alignments", written(alignments), use_alignments, (header_sizes,), True),
     Format("kaldi text alignments", text("u1 1 1 2 0\nu2 3\nu3\n", "u a b a\n"), use_alignments),
+    Format("kaldi tree", written(tree), use_tree, (header_sizes,), True),
+    Format(
+        "kaldi align lexicon",
+        text("<eps> <eps> SIL\nAB ab a_B b_E\n", "A A a_S\n"),
+        lambda path: read_align_lexicon(path, {}, {}),
+    ),
     Format(
         "kaldi word boundary",
         text("1 nonword\n2 begin\nb_S singleton\n", "3 internal\n"),

@@ -90,6 +90,7 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
     assert lines == [
         f"{directory / 'rescore'}: left out; words are recognised by the graph alone",
         f"{boundaries}: missing; a word ends with the phone after its label in the graph",
+        f"{directory / 'am' / 'tree'}: missing; the bundle recognises, but cannot align",
     ]
     recognizer = Recognizer.load(bundle.path)
     config = FeatureConfig.from_hcopy(bundle.description.hcopy)

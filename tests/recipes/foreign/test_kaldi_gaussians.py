@@ -74,7 +74,8 @@ def test_graphs_and_models_are_found_by_their_names(tmp_path):
     lines = []
     make_bundle(PackOptions(experiment=root, output=tmp_path / "tri.argo"), lines.append)
     assert lines == [
-        f"{root / 'final.alimdl'}: taken instead of final.mdl, whose features are transformed for each speaker"
+        f"{root / 'final.alimdl'}: taken instead of final.mdl, whose features are transformed for each speaker",
+        f"{root / 'tree'}: missing; the bundle recognises, but cannot align",
     ]
     (root / "graph_large").mkdir()
     (root / "graph_large" / "HCLG.fst").write_bytes(b"")
