@@ -279,7 +279,7 @@ def _bounded_steps(path: SearchPath, graph: DecodingGraph, instances: list[Insta
         else:
             spans.append((instance.first, instance.last))
         is_open = place in (WordBoundary.BEGIN, WordBoundary.INTERNAL)
-    words = []
+    words: list[WordSteps] = []
     new_sentence = -2 - graph.arrays.word_label.shape[0]
     for step, label in enumerate(path.label.tolist()):
         if not new_sentence < label <= -2:

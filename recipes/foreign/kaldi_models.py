@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from readers.kaldi.transition_model import TransitionModel
 
 MAX_COUNT = 100.0  # of i-vectors, as vosk and Kaldi's recipes for online decoding set it
+CMVN = "cmvn_opts"
 MOST_DELTAS = 10  # order and window
 SPEAKER_INDEPENDENT = "final.alimdl"  # beside a final.mdl of features that are transformed for each speaker
 
@@ -49,6 +50,8 @@ def convert_acoustic_model(
     is_network = objects.peek() == "<Nnet3>"
     settings = dict(about.settings)
     if subtracts_mean(path.parent, by_default=not is_network):
+        if ivectors is not None and is_network:
+            raise ConfigError(f"{path.parent / CMVN}: norm-means is true; expected false, beside i-vectors")
         settings["TARGETKIND"] += "_Z"
     parts = {"features": directory / "features"}
     parts["features"].write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
@@ -98,7 +101,7 @@ def subtracts_mean(directory: Path, by_default: bool) -> bool:
 
     Raises ConfigError for normalised variances and other options.
     """
-    path = directory / "cmvn_opts"
+    path = directory / CMVN
     if not path.is_file():
         return by_default
     options = {"norm-means": "true", "norm-vars": "false"} | read_arguments(path)
@@ -195,9 +198,8 @@ def _delta_matrix(num_values: int, order: int, window: int) -> "Float64Array":
         weights.append(np.convolve(weights[-1], steps / (steps**2).sum()))
     width = 2 * order * window + 1
     padded = [np.pad(values, (width - len(values)) // 2) for values in weights]
-    return np.kron(np.array(padded)[:, None, :, None], np.eye(num_values)[:, None, :]).reshape(
-        (order + 1) * num_values, width * num_values
-    )
+    matrix: Float64Array = np.einsum("ot,vu->ovtu", padded, np.eye(num_values))
+    return matrix.reshape((order + 1) * num_values, width * num_values)
 
 
 def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord") -> "IvectorModel":

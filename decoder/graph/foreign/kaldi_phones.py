@@ -19,7 +19,7 @@ from readers.kaldi.hmm.tree import ContextTree
 from readers.kaldi.transition_model import NO_PDF, TopologyState, TransitionModel
 
 Pdfs = tuple[tuple[int, int], ...]  # of each emitting state: those of its first frame and of its self-loop
-Triphone = tuple[int, int, int]
+Triphone = tuple[int, ...]  # left, centre, right
 Ways = tuple[tuple[int, int, float], ...]
 TOLERANCE = 1e-6  # of probabilities that are 1
 
