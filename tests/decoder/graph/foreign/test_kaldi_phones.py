@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from decoder.alignment.aligner import Aligner
 from decoder.graph.foreign.kaldi_phones import kaldi_phone_models
+from decoder.graph.options import GraphOptions
+from decoder.graph.transcript import TranscriptGraphs
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.kaldi.hmm.tree import read_tree
@@ -155,3 +158,19 @@ def test_what_does_not_fit_is_refused(tmp_path, changes, message):
     settings = {"phones": PHONES, "dictionary": DICTIONARY[:2], "silence": "SIL", "where": "tree"} | changes
     with pytest.raises(GraphError, match=message):
         kaldi_phone_models(read_tree(tmp_path / "tree"), transition_model(), **settings)
+
+
+def test_alignments_cost_what_the_best_paths_of_kaldi_cost(tree):
+    models, rows = kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
+    graphs = TranscriptGraphs(models, DICTIONARY, rows, GraphOptions(silence="SIL"))
+    scores = np.random.default_rng(0).normal(0, 3, (max(rows.values()) + 1, 5)).astype("f4")
+    spoken = [kaldi_paths(1, 2, 3, 5), kaldi_paths(2, 3, 1, 5)]
+    silent = kaldi_paths(1, 1, 1, 5)
+    expected = math.inf
+    for before, after in itertools.product(([], [silent]), repeat=2):
+        for phones in itertools.product(*before, *spoken, *after):
+            pdfs = list(itertools.chain(*phones))
+            if len(pdfs) == scores.shape[1]:
+                costs = sum(part[choice] for part, choice in zip([*before, *spoken, *after], phones))
+                expected = min(expected, costs - scores[pdfs, range(len(pdfs))].astype(float).sum())
+    assert Aligner(graphs).align(["ab"], np.asfortranarray(scores)).total == pytest.approx(expected, abs=1e-4)
