@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from readers.common.report import Figures
 from readers.kaldi.objects import KaldiObjects
 from readers.kaldi.transition_model import NO_PDF
 
@@ -128,6 +129,25 @@ def read_tree(path: str | Path) -> ContextTree:
     objects.expect("EndContextDependency")
     objects.end()
     return ContextTree(width, centre, root)
+
+
+def summary(path: str) -> Figures:
+    """Return the figures of a tree for `argonaut info`."""
+    tree = read_tree(path)
+    pdfs: set[int] = set()
+    num_questions = 0
+    nodes = [tree.root]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Leaf):
+            pdfs.add(node.pdf)
+        elif isinstance(node, Table):
+            nodes += node.children
+        elif node is not None:
+            num_questions += 1
+            nodes += [node.yes, node.no]
+    context = f"{tree.centre} before, {tree.width - 1 - tree.centre} after the phone"
+    return [("context", context), ("pdfs", len(pdfs)), ("questions", num_questions)]
 
 
 def _read_node(objects: KaldiObjects, width: int, depth: int) -> Node | None:

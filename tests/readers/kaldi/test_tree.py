@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from readers.errors import FormatError
 from readers.kaldi.hmm.tree import MOST_DEPTH, read_tree
+from recipes.file_kinds import describe_file
 from tests.readers.kaldi.models import Writer, answer, put_tree
 
 WIDTH = 3
@@ -63,6 +64,14 @@ def test_damage_is_refused(tmp_path, content, message):
     (tmp_path / "tree").write_bytes(content)
     with pytest.raises(FormatError, match=message):
         read_tree(tmp_path / "tree")
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_info_tells_the_context_and_the_sizes(tmp_path, binary):
+    root = (1, [None, 0, (-1, [1, (0, {1, 2}, 3, (2, {3}, None, 1))])])
+    (tmp_path / "tree").write_bytes(put_tree(Writer(binary), 3, 1, root).content)
+    figures = [("context", "1 before, 1 after the phone"), ("pdfs", 3), ("questions", 2)]
+    assert describe_file(tmp_path / "tree") == ("Kaldi decision tree", figures)
 
 
 def test_trees_of_early_versions_are_read(tmp_path):
