@@ -101,9 +101,8 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     phones_directory = files.graph / "phones"
     dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names)
     tree = files.model.parent / "tree"
-    rows |= convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log)
     write_cntkmap(graph_directory / "cntkmap", rows)
-    if (graph_directory / DICTIONARY).is_file():
+    if convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log):
         converted["dict"] = graph_directory / DICTIONARY
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")

@@ -44,11 +44,11 @@ def convert_alignment(
     phones_directory: Path,
     directory: Path,
     log: Log,
-) -> dict[str, int]:
+) -> bool:
     """Write the tables of phone models and the dictionary to a directory, if an experiment has what they are made of.
 
-    phones: names by number; log(line) is told what is missing.  Returns the row of each state.  Raises FormatError for
-    damaged files, and OSError.
+    phones: names by number; log(line) is told what is missing.  Returns whether they were written.  Raises FormatError
+    for damaged files, and OSError.
     """
     from decoder.graph.foreign.kaldi_phones import kaldi_phone_models
     from readers.kaldi.hmm.tree import read_tree
@@ -57,18 +57,18 @@ def convert_alignment(
     if not tree.is_file() or dictionary is None:
         lexicon = f"{phones_directory / ALIGN_LEXICONS[0]} and {LEXICON}"
         log(f"{lexicon if tree.is_file() else tree}: missing; the bundle recognises, but cannot align")
-        return {}
+        return False
     silence = _optional_silence(phones_directory, phones)
     try:
-        models, rows = kaldi_phone_models(read_tree(tree), transitions, phones, dictionary, silence, f"{tree}")
+        models = kaldi_phone_models(read_tree(tree), transitions, phones, dictionary, silence, f"{tree}")
     except GraphError as fault:
         log(f"{fault}; the bundle recognises, but cannot align")
-        return {}
+        return False
     models.save(directory)
     if silence is not None:
         write_silence(directory / "silence", silence, "left-to-right")
     write_dictionary(directory / DICTIONARY, dictionary)
-    return rows
+    return True
 
 
 def _optional_silence(directory: Path, phones: Mapping[int, str]) -> str | None:

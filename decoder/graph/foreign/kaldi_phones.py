@@ -1,7 +1,8 @@
 """The phone models of Kaldi: states of a decision tree with the transitions of a transition model, for alignment.
 
-A state of Kaldi becomes a state of ours.  One whose self-loop has a pdf of its own, as in chain models, becomes two:
-that of its first frame, and that of the others.
+A state of Kaldi becomes a state of ours, named PHONE_STATE_PDF as in the graphs of `kaldi_graph`.  One whose self-loop
+has a pdf of its own, as in chain models, becomes two: that of its first frame, and that of the others, tied to
+states of such names.
 """
 
 import math
@@ -38,7 +39,7 @@ def kaldi_phone_models(
     dictionary: Sequence[Pronunciation],
     silence: str | None,
     where: str,
-) -> tuple[PhoneModels, dict[str, int]]:
+) -> PhoneModels:
     """Return the models of the phones of a dictionary, in every context in which its words can stand.
 
     Kaldi's context at the ends of an utterance, without a phone, is taken for silence.
@@ -58,10 +59,8 @@ def kaldi_phone_models(
 
     Returns
     -------
-    models : PhoneModels
+    PhoneModels
         Named by phones or, of trees with context, LEFT-PHONE+RIGHT, except for silence.
-    rows : dict of str to int
-        Row of the scores, the pdf, of each state.
 
     Raises
     ------
@@ -152,7 +151,7 @@ class _Builder:
         self.states: dict[str, tuple[str, ...]] = {}
         self.topology: dict[str, Ways] = {}
         self.transitions: dict[str, tuple[float, float]] = {}
-        self.rows: dict[str, int] = {}
+        self.tied: dict[str, str] = {}
         self._made: dict[tuple[int, Pdfs], _States] = {}
 
     def add(self, name: str, phone: int, pdfs: Pdfs) -> None:
@@ -166,42 +165,43 @@ class _Builder:
         if states.ways:
             self.topology[name] = states.ways
 
-    def result(self) -> tuple[PhoneModels, dict[str, int]]:
-        return PhoneModels(self.states, self.transitions, self.topology), self.rows
+    def result(self) -> PhoneModels:
+        return PhoneModels(self.states, self.transitions, self.topology, self.tied)
 
     def _make(self, phone: int, pdfs: Pdfs) -> _States:
-        topology = self.model.topologies[phone]
         names: list[str] = []
         entries: list[int] = []  # place of each state of Kaldi
         parts = []
         for state, (forward, loop) in enumerate(pdfs):
             stay, exits = self._leaving(phone, state, forward, loop)
-            own = f"{self.names[phone]}_{state}_{forward}"
+            place = f"{self.names[phone]}_{state}"
+            senone = f"{place}_{forward}"
             entries.append(len(names) + 1)
             parts.append((stay, exits, loop != forward and stay > 0))
             if not parts[-1][2]:
-                names.append(own)
-                self._put(own, forward, stay)
+                names.append(senone)
+                self._put(senone, senone, stay)
                 continue
-            names += [f"{own}_{loop}", f"{own}_{loop}_loop"]
-            self._put(names[-2], forward, 0.0)
-            self._put(names[-1], loop, stay)
+            names += [f"{senone}_{loop}", f"{senone}_{loop}_loop"]
+            self._put(names[-2], senone, 0.0)
+            self._put(names[-1], f"{place}_{loop}", stay)
         entries.append(len(names) + 1)
         ways = [(0, entries[0], 0.0)]
-        for place, (stay, exits, is_double) in zip(entries, parts):
+        for first, (stay, exits, is_double) in zip(entries, parts):
             if is_double:
-                ways.append((place, place + 1, math.log(stay)))
+                ways.append((first, first + 1, math.log(stay)))
             for target, probability in exits:
-                end = entries[min(target, len(topology) - 1)]
+                end = entries[target]
                 if is_double:
-                    ways.append((place, end, math.log1p(-stay) + math.log(probability)))
-                ways.append((place + is_double, end, math.log(probability)))
-        plain = {(place, place + 1) for place in range(len(names) + 1)}
+                    ways.append((first, end, math.log1p(-stay) + math.log(probability)))
+                ways.append((first + is_double, end, math.log(probability)))
+        plain = {(source, source + 1) for source in range(len(names) + 1)}
         is_plain = {way[:2] for way in ways} == plain and all(abs(ln) < TOLERANCE for _, _, ln in ways)
         return _States(tuple(names), () if is_plain else tuple(ways))
 
-    def _put(self, name: str, pdf: int, stay: float) -> None:
-        self.rows[name] = pdf
+    def _put(self, name: str, senone: str, stay: float) -> None:
+        if name != senone:
+            self.tied[name] = senone
         self.transitions[name] = (math.log(stay) if stay > 0 else -math.inf, math.log1p(-stay))
 
     def _leaving(self, phone: int, state: int, forward: int, loop: int) -> tuple[float, list[tuple[int, float]]]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.recognizer import Recognizer
+from decoder.recognizer import ForcedAligner, Recognizer
 from features import FeatureConfig, extract
 from readers.errors import ArgonautError
 from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
@@ -13,7 +13,7 @@ from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH
 from tests.readers.kaldi.fst_files import ngram_file, vector_file
-from tests.readers.kaldi.models import Writer, put_model
+from tests.readers.kaldi.models import Writer, put_model, put_tree
 from tests.readers.kaldi.test_fst import HISTORIES
 from tests.readers.kaldi.test_ivectors import extractor, mixture
 
@@ -111,6 +111,19 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
     assert set(transcript.text.split()) <= {"a", "b"}
     assert recognizer.decoder.options.beam == 12
     assert recognizer.decoder.options.silence == ("SIL",)
+
+
+@pytest.mark.slow
+def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directory):
+    root = (0, [None, *[(-1, [2 * phone, 2 * phone + 1]) for phone in range(3)]])  # self-loops have their own pdfs
+    (directory / "am" / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
+    (directory / "lexicon.txt").write_text("a x\nb y\n")
+    (directory / "graph" / "phones").mkdir()
+    (directory / "graph" / "phones" / "optional_silence.txt").write_text("SIL\n")
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
+    aligned = ForcedAligner.load(bundle.path).align(AUDIO, "a b a", 8000)
+    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "y", "x"]
+    assert Recognizer.load(bundle.path).with_words({"c": "x y"}).decoder.graph.words[-1] == "c"
 
 
 @pytest.mark.parametrize(

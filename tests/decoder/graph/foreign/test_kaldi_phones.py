@@ -64,6 +64,11 @@ def tree(tmp_path):
     return read_tree(tmp_path / "tree")
 
 
+def pdfs_of(models):
+    """The pdf of each state, by the name of its senone."""
+    return models.rows_of({senone: int(senone.rpartition("_")[2]) for senone in models.senones.values()})
+
+
 def kaldi_paths(left, phone, right, most):
     """Return the least cost of each sequence of pdfs through a phone of Kaldi, of up to so many frames.
 
@@ -109,7 +114,8 @@ def model_paths(models, rows, name, most):
 
 
 def test_paths_of_models_cost_what_they_cost_in_kaldi(tree):
-    models, rows = kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
+    models = kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
+    rows = pdfs_of(models)
     number = {name: phone for phone, name in PHONES.items()}
     assert {"SIL", "a-b+SIL", "SIL-a+b", "c-a+b", "a-b+c", "b-c+b"} <= models.states.keys()
     assert "SIL" not in {name.split("-")[1].split("+")[0] for name in models.states if "-" in name}
@@ -126,11 +132,9 @@ def test_paths_of_models_cost_what_they_cost_in_kaldi(tree):
 def test_trees_without_context_give_models_of_phones(tmp_path):
     root = (0, [None, (-1, [0, 1, 2]), (-1, [3, 4]), (-1, [7, 8]), (-1, [10, 11, 12])])
     (tmp_path / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
-    models, rows = kaldi_phone_models(
-        read_tree(tmp_path / "tree"), transition_model(), PHONES, DICTIONARY[:2], None, "tree"
-    )
+    models = kaldi_phone_models(read_tree(tmp_path / "tree"), transition_model(), PHONES, DICTIONARY[:2], None, "tree")
     assert list(models.states) == list(PHONES.values())
-    assert [rows[state] for state in models.states["b"]] == [7, 8]
+    assert [pdfs_of(models)[state] for state in models.states["b"]] == [7, 8]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,8 @@ def test_what_does_not_fit_is_refused(tmp_path, changes, message):
 
 
 def test_alignments_cost_what_the_best_paths_of_kaldi_cost(tree):
-    models, rows = kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
+    models = kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
+    rows = pdfs_of(models)
     graphs = TranscriptGraphs(models, DICTIONARY, rows, GraphOptions(silence="SIL"))
     scores = np.random.default_rng(0).normal(0, 3, (max(rows.values()) + 1, 5)).astype("f4")
     spoken = [kaldi_paths(1, 2, 3, 5), kaldi_paths(2, 3, 1, 5)]
