@@ -1,10 +1,17 @@
 """Gaussian mixtures of Kaldi as bundles: scores equal to the formulas, words with times, and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from acoustic.scoring.mixture_scorer import MixtureModel, MixtureScorer
+from acoustic.scoring.score_stream import ScoreStream
+from decoder.gaussians.mixtures import mixtures_of
+from decoder.gaussians.models import GaussianModels
 from decoder.recognizer import Recognizer
-from readers.errors import ArgonautError
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, ModelError
 from recipes.file_kinds import describe_file
 from recipes.packing import PackOptions, make_bundle
 from tests.readers.kaldi.models import Writer, put_gaussians, put_transitions
@@ -15,6 +22,7 @@ LDA = RNG.normal(size=(6, 20)) / 4
 UNIT = np.ones(1), np.zeros((1, 15)), np.ones((1, 15))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("binary", "matrix"), [(True, None), (False, LDA), (True, np.hstack([LDA, RNG.normal(size=(6, 1))]))]
 )
@@ -81,3 +89,26 @@ def test_graphs_and_models_are_found_by_their_names(tmp_path):
     (root / "graph_large" / "HCLG.fst").write_bytes(b"")
     with pytest.raises(ArgonautError, match=r"tri: graph_large, graph_small; expected one of them as graph"):
         make_bundle(PackOptions(experiment=root, output=tmp_path / "tri2.argo"))
+
+
+@pytest.mark.parametrize(
+    "transform", [np.ones((15, 7)), np.ones((15, 10)), np.ones((3, 45)), np.full((15, 45), np.nan)]
+)
+def test_transforms_that_do_not_fit_are_refused(tmp_path, transform):
+    models = GaussianModels(("0",), np.arange(2), np.ones(1), np.zeros((1, 15)), np.ones((1, 15)))
+    model = mixtures_of(models, FeatureRecord(), np.ones((15, 45), np.float32), 5)
+    assert model.window == 9
+    damaged = dataclasses.replace(model, transform=transform.astype(np.float32))
+    damaged.save(tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.safetensors: sizes or values of its tensors do not fit together"):
+        MixtureModel.load(tmp_path / "model.safetensors")
+
+
+def test_scores_of_a_stream_are_those_of_the_utterance():
+    models = GaussianModels(("0",), np.arange(2), np.ones(1), np.zeros((1, 3)), np.ones((1, 3)))
+    transform = RNG.normal(size=(3, 15)).astype(np.float32)
+    scorer = MixtureScorer(mixtures_of(models, FeatureRecord(), transform, 5))
+    frames = RNG.normal(size=(5, 40)).astype("f4")
+    stream = ScoreStream(scorer, 8)
+    parts = [stream.push(frames[:, :13]), stream.push(frames[:, 13:]), stream.finish()]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), scorer.score(frames), rtol=1e-5)
