@@ -75,6 +75,9 @@ class MixtureModel:
         Densities of a codebook that count in a frame.
     limit : float
         How far below the best density of all codebooks, in ln, a density can be; inf for none.
+    transform : (v, window * dim) float32, optional
+        Makes the v values to which the rows of streams refer from a window of an odd number of frames, one after
+        another, such as LDA or differences of frames.  Without it, the values are those of the frame.
     """
 
     codebooks: Int32Array
@@ -83,6 +86,12 @@ class MixtureModel:
     dim: int
     best: int
     limit: float
+    transform: Float32Array | None = None
+
+    @property
+    def window(self) -> int:
+        """Frames from which the values of a frame are made."""
+        return 1 if self.transform is None else self.transform.shape[1] // self.dim
 
     def of_classes(self, classes: Int64Array) -> "MixtureModel":
         """Return the model of some of the classes, ascending; codebooks stay, as their best densities set the limit."""
@@ -94,6 +103,8 @@ class MixtureModel:
         tensors: dict[str, np.ndarray] = {"codebooks": self.codebooks}
         for number, stream in enumerate(self.streams):
             tensors |= {f"{name}.{number}": getattr(stream, name) for name in MixtureStream.__dataclass_fields__}
+        if self.transform is not None:
+            tensors["transform"] = self.transform
         about = {"dim": self.dim, "best": self.best, "limit": self.limit if self.limit < math.inf else None}
         metadata = {"format": FORMAT, "version": VERSION, "features": self.record.as_json(), **about}
         save_tensors(path, tensors, metadata)
@@ -108,6 +119,7 @@ class MixtureModel:
             )
         record = FeatureRecord.parse(metadata.get("features"), f"{path}")
         names = tuple(MixtureStream.__dataclass_fields__)
+        transform = tensors.pop("transform", None)
         num_streams = (len(tensors) - 1) // len(names)
         expected = {"codebooks", *(f"{name}.{number}" for name in names for number in range(num_streams))}
         dim, best, limit = (metadata.get(name) for name in ("dim", "best", "limit"))
@@ -116,7 +128,8 @@ class MixtureModel:
                 f"{path}: tensors {', '.join(sorted(tensors))[:80]}; expected codebooks and those of streams"
             )
         streams = [MixtureStream(*(tensors[f"{name}.{number}"] for name in names)) for number in range(num_streams)]
-        model = cls(tensors["codebooks"], streams, record, dim, best, math.inf if limit is None else float(limit))
+        most = math.inf if limit is None else float(limit)
+        model = cls(tensors["codebooks"], streams, record, dim, best, most, transform)
         model.check(f"{path}")
         return model
 
@@ -126,11 +139,17 @@ class MixtureModel:
         sound = self.codebooks.dtype == np.int32 and self.codebooks.ndim == 1 and len(self.codebooks) > 0
         sound = sound and len(size) == 2 and 0 <= self.codebooks[0] <= self.codebooks[-1] < size[0]
         sound = sound and bool(np.all(np.diff(self.codebooks) >= 0))
-        sound = sound and 1 <= self.best <= size[1] and self.limit > 0
+        sound = sound and 1 <= self.best <= size[1] and self.limit > 0 and self.dim > 0
+        num_values = self.dim
+        if self.transform is not None:
+            sound = sound and self.transform.dtype == np.float32 and self.transform.ndim == 2
+            sound = sound and self.transform.shape[1] % self.dim == 0 and self.window % 2 == 1
+            sound = sound and bool(np.isfinite(self.transform).all())
+            num_values = len(self.transform)
         for stream in self.streams:
             shape = (size[0], len(stream.rows), size[-1])
             sound = sound and stream.rows.dtype == np.int32 and stream.rows.ndim == 1 and len(stream.rows) > 0
-            sound = sound and 0 <= stream.rows.min() <= stream.rows.max() < self.dim
+            sound = sound and 0 <= stream.rows.min() <= stream.rows.max() < num_values
             sound = sound and stream.means.shape == stream.precisions.shape == shape and stream.norms.shape == size
             sound = sound and stream.weights.shape == (size[1], len(self.codebooks))
             for values in (stream.means, stream.precisions, stream.norms, stream.weights) if sound else ():
@@ -153,8 +172,9 @@ class MixtureScorer(WindowScorer):
     def __init__(self, model: MixtureModel, source: str = "Gaussian mixtures"):
         self.source = source
         self.record = model.record
-        self.window = 1
+        self.window = model.window
         self.dim = model.dim
+        self._transform = model.transform
         self.num_outputs = len(model.codebooks)
         self._codebooks = model.codebooks
         self._ends = np.searchsorted(model.codebooks, np.arange(len(model.streams[0].norms) + 1))
@@ -168,7 +188,9 @@ class MixtureScorer(WindowScorer):
         return GAUSSIAN_SCALE
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
-        """Return scores (num_outputs, T), float32 in Fortran order, for frames (T, dim)."""
+        """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim)."""
+        if self._transform is not None:
+            stacked = stacked @ self._transform.T
         scores = np.zeros((len(stacked), self.num_outputs), np.float32)
         sums = np.empty((BLOCK, self.num_outputs), np.float32)
         highest = np.empty((BLOCK, len(self._ends) - 1), np.float32)

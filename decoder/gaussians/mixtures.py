@@ -6,10 +6,13 @@ import numpy as np
 
 from acoustic.scoring.mixture_scorer import PADDING, MixtureModel, MixtureStream
 from decoder.gaussians.models import GaussianModels
+from readers.common.arrays import Float32Array
 from readers.config.feature_record import FeatureRecord
 
 
-def mixtures_of(models: GaussianModels, record: FeatureRecord) -> MixtureModel:
+def mixtures_of(
+    models: GaussianModels, record: FeatureRecord, transform: Float32Array | None = None, dim: int | None = None
+) -> MixtureModel:
     """Return models with a codebook for each state.
 
     Parameters
@@ -17,6 +20,10 @@ def mixtures_of(models: GaussianModels, record: FeatureRecord) -> MixtureModel:
     models : GaussianModels
     record : FeatureRecord
         How the features are computed.
+    transform : (models.dim, window * dim) float32, optional
+        Makes the values of the models from the features, see MixtureModel.
+    dim : int, optional
+        Values of a frame of the features; by default those of the models.
 
     Returns
     -------
@@ -26,7 +33,7 @@ def mixtures_of(models: GaussianModels, record: FeatureRecord) -> MixtureModel:
     Raises
     ------
     ModelError
-        For values outside of the range of float32.
+        For values outside of the range of float32, and a transform that does not fit.
     """
     counts = models.num_components
     num_densities = int(counts.max())
@@ -49,6 +56,7 @@ def mixtures_of(models: GaussianModels, record: FeatureRecord) -> MixtureModel:
             np.ascontiguousarray(weights.T, np.float32),
         )
     codebooks = np.arange(len(counts), dtype=np.int32)
-    model = MixtureModel(codebooks, [stream], record, models.dim, num_densities, math.inf)
+    rows = models.dim if dim is None else dim
+    model = MixtureModel(codebooks, [stream], record, rows, num_densities, math.inf, transform)
     model.check("Gaussian models")
     return model

@@ -11,6 +11,7 @@ before they fan out, so that each (junction, LM history) is expanded once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,16 @@ DTYPES = {
 }
 
 
+class WordBoundary(IntEnum):
+    """Where in a word a phone model stands."""
+
+    NONWORD = 0
+    BEGIN = 1
+    END = 2
+    INTERNAL = 3
+    SINGLETON = 4
+
+
 @dataclass(frozen=True)
 class DecodingGraph:
     """A compiled graph; its arrays are read-only, whether it comes from a file or from memory.
@@ -97,6 +108,9 @@ class DecodingGraph:
         LM cost, -ln, of each word that the graph has already charged.
     where : str
         Its name in messages.
+    word_boundary : (M,) uint8, optional
+        Place of each phone model in words, one of WordBoundary, for graphs whose word labels may stand anywhere in
+        their words.
     """
 
     arrays: GraphArrays
@@ -109,6 +123,7 @@ class DecodingGraph:
     state_index: np.ndarray
     lookahead: np.ndarray
     where: str = field(default="graph", compare=False)
+    word_boundary: np.ndarray | None = None
 
     @property
     def num_positions(self) -> int:
@@ -297,6 +312,8 @@ def check_graph(graph: DecodingGraph) -> None:
         check_costs(getattr(arrays, name), name, where)
     check_costs(graph.lookahead, "lookahead", where, infinite=False)
     check_range(graph.state_model, len(graph.models), "state_model", where)
+    if graph.word_boundary is not None:
+        check_range(graph.word_boundary, len(WordBoundary), "word_boundary", where)
     level = np.zeros(num_states, arrays.word_level.dtype)
     np.maximum.at(level, arrays.word_target, np.repeat(arrays.word_level, np.diff(arrays.first_word)) + 1)
     if not np.array_equal(level, arrays.word_level):

@@ -33,17 +33,18 @@ if TYPE_CHECKING:
 _NAMES = ("words", "outputs", "states", "models")
 _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
 DEFAULTS, DEFAULTS_VERSION = "defaults", 1
+BOUNDARY = "word_boundary"
 MAX_DEFAULTS = 1 << 16  # bytes
 LARGEST = 1e30  # value of an option
 MAGIC = b"ARGONDG\n"
 FORMAT = MappedFormat(
     MAGIC,
     2,
-    {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys((*_NAMES, DEFAULTS), "|u1")},
+    {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys((*_NAMES, DEFAULTS, BOUNDARY), "|u1")},
     "compiled decoding graph",
     "compile an acceptor with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
     "compile it again with argonaut graph, or with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
-    (DEFAULTS, "entry_state"),
+    (DEFAULTS, "entry_state", BOUNDARY),
 )
 _SAME_LENGTH = (
     ("position_state", "position_exit", "self_cost", "forward_cost", "entry_state"),
@@ -179,6 +180,8 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
         del sections["entry_state"]  # only graphs of Kaldi's chain models have others
     sections |= {name: getattr(graph, name) for name in _MODEL_ARRAYS}
     sections |= {name: pack_names(getattr(graph, name), path) for name in _NAMES}
+    if graph.word_boundary is not None:
+        sections[BOUNDARY] = graph.word_boundary
     FORMAT.write(path, graph.start, sections)
 
 
@@ -211,6 +214,8 @@ def load_graph(path: str | Path | FilePart, verify: bool | None = None) -> Decod
     names |= {name: unpack_names(sections[name], name, path) for name in ("states", "models")}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
     check_lengths(lengths, _SAME_LENGTH, path)
+    if lengths.get(BOUNDARY, lengths["models"]) != lengths["models"]:
+        raise FormatError(f"{path}: {lengths[BOUNDARY]} word boundaries; expected {lengths['models']}, one per model")
     if lengths["first_word"] != lengths["final_cost"] + 1:
         raise FormatError(
             f"{path}: {lengths['first_word']} offsets for {lengths['final_cost']} states; expected one more than states"
@@ -226,6 +231,7 @@ def load_graph(path: str | Path | FilePart, verify: bool | None = None) -> Decod
         state_model=sections["state_model"],
         state_index=sections["state_index"],
         lookahead=sections["lookahead"],
+        word_boundary=sections.get(BOUNDARY),
     )
     check_graph(graph)
     return graph

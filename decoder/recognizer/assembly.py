@@ -62,6 +62,10 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
     from decoder.results.second_pass import SecondPass
 
+NO_TABLES = (
+    "no dictionary and state_map; expected both in the bundle, for alignment; of a model of Kaldi, argonaut pack makes "
+    "them of its tree and of graph/phones/align_lexicon.int or lexicon.txt"
+)
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
 
@@ -226,7 +230,7 @@ def transcript_graphs(
     """
     tables = network.tables
     if "state_map" not in tables or (dictionary is None and DICTIONARY not in bundle.parts):
-        raise ConfigError(f"{bundle.path}: no dictionary and state_map; expected both in the bundle, for alignment")
+        raise ConfigError(f"{bundle.path}: {NO_TABLES}")
     options = GraphOptions()
     if "silence" in tables:
         silence, topology = read_silence(tables["silence"])

@@ -17,6 +17,7 @@ from decoder.lattices.posteriors import best_words
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
+    NO_TABLES,
     aligning_network,
     has_tables,
     network_alignment,
@@ -390,9 +391,7 @@ class Recognizer(Variants):
         """Return what alignment needs; it is read from the bundle when it is first needed."""
         if self._alignment is None:
             if self._bundle is None or not self._has_tables():
-                raise ConfigError(
-                    f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
-                )
+                raise ConfigError(f"{self.name}: {NO_TABLES}")
             self._alignment = transcript_graphs(self._bundle, recognising_network(self._bundle))
         return self._alignment
 

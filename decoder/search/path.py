@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.graph.compiled_graph import DecodingGraph
+from decoder.graph.compiled_graph import DecodingGraph, WordBoundary
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.search.kernels.advance import ending_cost
 from decoder.search.kernels.search_lm import SearchLM, history_of, ngram_step, parts_of, second_step
@@ -237,6 +237,8 @@ def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> l
     """
     instances, owner = model_instances(path, graph, silence)
     labels = path.label.tolist()
+    if graph.word_boundary is not None:
+        return _bounded_steps(path, graph, instances)
     found = []
     # Steps before `begin` and instances before `used` belong to earlier words.
     begin = 0
@@ -256,6 +258,37 @@ def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> l
         begin = last
         used = max(used, end)
     return found
+
+
+def _bounded_steps(path: SearchPath, graph: DecodingGraph, instances: list[Instance]) -> list[WordSteps]:
+    """The steps of the words of a graph whose phone models tell their place in words.
+
+    The first word label belongs to the first word of the phones, and so on, wherever labels stand, as in Kaldi's
+    lattice-align-words.  A label whose phones an unfinished path has not reached has no steps.
+    """
+    assert graph.word_boundary is not None
+    spans: list[tuple[int, int]] = []
+    is_open = False
+    for instance in instances:
+        place = graph.word_boundary[instance.model]
+        if place == WordBoundary.NONWORD:
+            is_open = False
+            continue
+        if is_open and place in (WordBoundary.INTERNAL, WordBoundary.END):
+            spans[-1] = spans[-1][0], instance.last
+        else:
+            spans.append((instance.first, instance.last))
+        is_open = place in (WordBoundary.BEGIN, WordBoundary.INTERNAL)
+    words: list[WordSteps] = []
+    new_sentence = -2 - graph.arrays.word_label.shape[0]
+    for step, label in enumerate(path.label.tolist()):
+        if not new_sentence < label <= -2:
+            continue
+        word = int(graph.arrays.word_label[-2 - label])
+        if is_written(graph, word):
+            first, last = spans[len(words)] if len(words) < len(spans) else (len(path.label), len(path.label))
+            words.append(WordSteps(word, first, last, step))
+    return words
 
 
 def timed_words(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:

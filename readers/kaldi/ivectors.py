@@ -63,7 +63,28 @@ def read_gaussian_mixture(path: str | Path) -> GaussianMixture:
     OSError
     """
     objects = KaldiObjects(path)
-    objects.expect("<DiagGMM>")
+    mixture = diagonal_mixture(objects)
+    objects.end()
+    return mixture
+
+
+def diagonal_mixture(objects: KaldiObjects) -> GaussianMixture:
+    """Read a mixture, one of several objects of a file.
+
+    Parameters
+    ----------
+    objects : KaldiObjects
+
+    Returns
+    -------
+    GaussianMixture
+
+    Raises
+    ------
+    FormatError
+        For another object, sizes that do not fit, and weights or variances that are not positive.
+    """
+    objects.expect("<DiagGMM>", "<DiagGMMBegin>")
     if objects.expect("<GCONSTS>", "<WEIGHTS>") == "<GCONSTS>":
         objects.vector()  # they follow from the others
         objects.expect("<WEIGHTS>")
@@ -73,8 +94,7 @@ def read_gaussian_mixture(path: str | Path) -> GaussianMixture:
     scaled_means = objects.matrix()
     objects.expect("<INV_VARS>")
     precisions = objects.matrix()
-    objects.expect("</DiagGMM>")
-    objects.end()
+    objects.expect("</DiagGMM>", "<DiagGMMEnd>")
     if scaled_means.shape != precisions.shape or len(weights) != len(precisions) or not precisions.size:
         sizes = ", ".join(f"{rows}x{cols}" for rows, cols in (scaled_means.shape, precisions.shape))
         objects.refuse(f"{len(weights)} weights for means and variances of {sizes}", "equal numbers", begin)

@@ -107,6 +107,19 @@ class KaldiObjects:
             self.refuse(value, f"{least} to {most}", begin)
         return int(value)
 
+    def unsigned(self, most: int = 2**32 - 1) -> int:
+        """Return an unsigned integer of 32 bits; in binary form, its size is written as -4."""
+        if not self.is_binary:
+            return self.integer(0, min(most, 2**31 - 1))
+        begin = self.position
+        mark = self._take(1, "an unsigned integer")
+        if mark != b"\xfc":
+            self.refuse(repr(mark), "an unsigned integer of 4 bytes", begin)
+        (value,) = struct.unpack("<I", self._take(4, "an unsigned integer"))
+        if value > most:
+            self.refuse(value, f"0 to {most}", begin)
+        return int(value)
+
     def number(self) -> float:
         """Return a number, of 4 or 8 bytes in binary form."""
         begin = self.position

@@ -29,17 +29,38 @@ def read_options(path: str | Path) -> dict[str, str]:
         With file and line, for any other line.
     OSError
     """
-    options = {}
-    for number, line in enumerate(read_lines(path), 1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        option = _OPTION.fullmatch(text)
-        if option is None:
-            raise FormatError(f"{path}:{number}: {text[:60]!r}; expected two hyphens, a name, = and a value")
-        value = "true" if option[2] is None else option[2].strip()
-        options[option[1].replace("_", "-")] = value
-    return options
+    lines = ((number, line.partition("#")[0].strip()) for number, line in enumerate(read_lines(path), 1))
+    return dict(_option(path, number, text) for number, text in lines if text)
+
+
+def read_arguments(path: str | Path) -> dict[str, str]:
+    """Read a file of options that scripts put on a command line, such as `cmvn_opts`.
+
+    Parameters
+    ----------
+    path : path
+        File with ``--name=value``, separated by blanks; it may be empty or missing.
+
+    Returns
+    -------
+    dict of str to str
+        As of `read_options`.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for anything else.
+    OSError
+    """
+    lines = enumerate(read_lines(path) if Path(path).exists() else (), 1)
+    return dict(_option(path, number, word) for number, line in lines for word in line.split())
+
+
+def _option(path: str | Path, number: int, text: str) -> tuple[str, str]:
+    option = _OPTION.fullmatch(text)
+    if option is None:
+        raise FormatError(f"{path}:{number}: {text[:60]!r}; expected two hyphens, a name, = and a value")
+    return option[1].replace("_", "-"), "true" if option[2] is None else option[2].strip()
 
 
 def frame_subsampling(model: str | Path) -> int:

@@ -19,7 +19,7 @@ A model set of HTK, the directory with hmmdefs, perhaps with a list of models, d
 A model with CTC of another toolkit, in ONNX, needs the names of its outputs and a language model; --dict, a lexicon of
 tokens, is used where there is one:
   argonaut pack --model ctc.onnx --tokens tokens.txt --lm words.arpa --features fbank.hcopy --rate 16000 -o my.argo
-A model of vosk, or a chain model of Kaldi with its graph, has everything:
+A model of vosk, or an experiment of Kaldi with its graph and mfcc.conf, has everything:
   argonaut pack vosk-model -o my.argo
 The tables that `argonaut graph` wrote beside the graph are packed, too.  The search options are those that
 `argon --save-defaults` stored in the graph, or those of --tuned.

@@ -1,19 +1,22 @@
-"""Converts the directory of a vosk model, or of a chain model of Kaldi, to the parts of a bundle."""
+"""Converts the directory of a vosk model, or of an experiment of Kaldi, to the parts of a bundle."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readers.common.faults import listed
 from readers.common.report import Log
-from readers.errors import ConfigError, FormatError
-from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
+from readers.errors import ConfigError
+from readers.kaldi.feature_options import FeatureKind, read_feature_options
+from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import read_options
 from recipes.foreign.conversion import Conversion, Converter, has_file
+from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon
+from recipes.foreign.kaldi_models import convert_acoustic_model
 
 if TYPE_CHECKING:
-    from features.ivectors.model import IvectorModel
-    from readers.config.feature_record import FeatureRecord
     from readers.kaldi.fst import Fst
     from recipes.packing import PackOptions
 
@@ -24,11 +27,12 @@ CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
 )
 IVECTOR_DIRECTORIES = ("ivector", "ivector_extractor", "extractor")
 IGNORED = ("rescore", "rnnlm")
+BOUNDARIES = ("word_boundary.int", "word_boundary.txt")
 # Options of Kaldi's decoders, their defaults, and what they are called here.
 DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-active": ("max_tokens", 7000)}
 # Weights and penalties that Kaldi does not have, and beams that are the same everywhere.
 SEARCH = {"word_end_beam_frac": 1.0, "sil_cost": 0.0, "slack_decay": 0.0}
-MAX_COUNT = 100.0  # of i-vectors, as vosk and Kaldi's recipes for online decoding set it
+GAUSSIAN_DECODING = {"acoustic-scale": 0.083333, "beam": 13.0}  # defaults of decode.sh for mixtures
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,10 @@ def _find(root: Path) -> _Files:
     model = root / "am" / "final.mdl" if (root / "am" / "final.mdl").is_file() else root / "final.mdl"
     graphs = [path for path in (root / "graph", root) if (path / "HCLG.fst").is_file() or (path / "HCLr.fst").is_file()]
     if not graphs:
+        graphs = sorted(path.parent for path in root.glob("graph*/HCLG.fst"))
+        if len(graphs) > 1:
+            raise ConfigError(f"{root}: {listed([path.name for path in graphs])}; expected one of them as graph")
+    if not graphs:
         raise ConfigError(f"{root / 'graph'}: neither HCLG.fst nor HCLr.fst; expected the graph of the model")
     for directory in (root / "conf", root):
         for name, kind in CONFIGURATIONS:
@@ -59,58 +67,43 @@ def _find(root: Path) -> _Files:
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
-    """Convert the network, features, i-vectors, graph and language model."""
-    from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
-    from acoustic.network.model_file import save_model
+    """Convert the network or the mixtures, features, i-vectors, graph, language model, and what alignment needs."""
     from decoder.graph.foreign.kaldi_graph import kaldi_graph
     from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
     from decoder.graph.graph_file import GraphDefaults, save_defaults, save_graph
     from decoder.lm.mapped_model import save_language_model
-    from features import FeatureConfig, feature_record
-    from readers.config.feature_record import FeatureRecord
     from readers.kaldi.fst import read_fst
-    from readers.kaldi.nnet3.nnet import read_nnet_model
-    from readers.kaldi.option_files import frame_subsampling
     from readers.tables.hmm_tables import write_cntkmap
 
     assert options.experiment is not None
     root = options.experiment
     files = _find(root)
     graph_directory = directory / "graph"
-    converted = {
-        "model": directory / "model.dnn",
-        "graph": graph_directory / "graph.dg",
-        "features": directory / "features",
-    }
-    search = search_options(root)
     for name in IGNORED:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
     about = read_feature_options(files.configuration, files.kind)
-    config = FeatureConfig.from_hcopy(about.settings)
-    record = feature_record(config, (about.sample_rate,))
-    model = read_nnet_model(files.model)
-    network = network_of_nnet(model, frame_subsampling(files.model), first_is_last=about.has_c0)
-    records = network.feature_records
-    records[FEATURES] = record.updated(records[FEATURES])
-    if files.ivectors is not None:
-        ivectors = ivector_model(files.ivectors, about, record)
-        ivectors.save(directory / "ivectors.safetensors")
-        converted["ivector_model"] = directory / "ivectors.safetensors"
-        records["ivector"] = FeatureRecord(extractor=ivectors.checksum)
-    save_model(network, converted["model"])
-    converted["features"].write_text("".join(f"{name} = {value}\n" for name, value in about.settings.items()))
-    names = {number: phone for phone, number in read_word_table(files.graph / "phones.txt").items()}
+    model = convert_acoustic_model(files.model, files.ivectors, about, directory, log)
+    converted = {**model.parts, "graph": graph_directory / "graph.dg"}
+    search = search_options(root, {} if model.is_network else GAUSSIAN_DECODING)
+    phone_numbers = read_word_table(files.graph / "phones.txt")
+    names = {number: phone for phone, number in phone_numbers.items()}
     graph_directory.mkdir()
     is_static = (files.graph / "HCLG.fst").is_file()
     path = files.graph / ("HCLG.fst" if is_static else "HCLr.fst")
     fst = read_fst(path)
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
-    graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}")
+    boundaries = _word_boundaries(files.graph / "phones", phone_numbers, log)
+    graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}", boundaries)
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
+    phones_directory = files.graph / "phones"
+    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names)
+    tree = files.model.parent / "tree"
     write_cntkmap(graph_directory / "cntkmap", rows)
+    if convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log):
+        converted["dict"] = graph_directory / DICTIONARY
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
         converted["lm"] = directory / "lm.mapped"
@@ -119,13 +112,16 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     return Conversion({**converted, "rate": options.parts.rate or about.sample_rate}, silence)
 
 
-def search_options(root: Path) -> dict[str, float]:
-    """Return the options of the search of a model, from conf/model.conf if there is one."""
+def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return the options of the search of a model, from conf/model.conf if there is one.
+
+    defaults: of Kaldi's options, in place of those of nnet3.
+    """
     path = root / "conf" / "model.conf"
     options = read_options(path) if path.is_file() else {}
     search: dict[str, float] = dict(SEARCH)
     for name, (own_name, default) in DECODING.items():
-        text = options.get(name, f"{default}")
+        text = options.get(name, f"{(defaults or {}).get(name, default)}")
         try:
             search[own_name] = type(default)(text)
         except ValueError:
@@ -133,78 +129,20 @@ def search_options(root: Path) -> dict[str, float]:
     return search
 
 
-def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord") -> "IvectorModel":
-    """Return the model of i-vectors in a directory; record: of the features.
-
-    Raises FormatError for files that do not fit together, and OSError.
-    """
-    import numpy as np
-
-    from features.ivectors.background import Background
-    from features.ivectors.extractor import Extractor
-    from features.ivectors.frames import SlidingMean, SplicedProjection
-    from features.ivectors.mixtures import DiagonalMixture
-    from features.ivectors.model import IvectorModel
-    from features.ivectors.options import IvectorOptions
-    from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
-    from readers.kaldi.objects import KaldiObjects
-
-    extractor = read_ivector_extractor(directory / "final.ie")
-    mixture = read_gaussian_mixture(directory / "final.dubm")
-    objects = KaldiObjects(directory / "final.mat")
-    matrix = objects.matrix()
-    statistics = KaldiObjects(directory / "global_cmvn.stats").matrix()
-    num_values = statistics.shape[1] - 1
-    splice = _numbers(directory / "splice.conf", {"left-context": 4, "right-context": 4})
-    width = splice["left-context"] + 1 + splice["right-context"]
-    num_gaussians, dim = mixture.means.shape
-    expected = (dim, num_values * width)
-    if matrix.shape == (dim, num_values * width + 1):
-        offset = matrix[:, -1]
-        matrix = matrix[:, :-1]
-    else:
-        offset = np.zeros(dim)
-    if matrix.shape != expected or extractor.projections.shape[:2] != (num_gaussians, dim) or len(statistics) < 1:
-        raise FormatError(
-            f"{directory}: final.mat of {matrix.shape}, global_cmvn.stats of {num_values} values, final.dubm of "
-            f"{mixture.means.shape}, final.ie of {extractor.projections.shape[:2]}; expected sizes that fit"
-        )
-    cmvn = _numbers(directory / "online_cmvn.conf", {"cmn-window": 600, "global-frames": 200, "speaker-frames": 600})
-    mean = statistics[0, :-1] / statistics[0, -1]
-    if about.has_c0:  # the last value here
-        mean = np.roll(mean, -1)
-        matrix = np.roll(matrix.reshape(dim, width, num_values), -1, axis=2).reshape(expected)
-    projection = SplicedProjection(
-        np.ascontiguousarray(matrix), offset, splice["left-context"], splice["right-context"]
-    )
-    background = Background(
-        SlidingMean(mean, cmvn["cmn-window"], cmvn["global-frames"]),
-        DiagonalMixture(mixture.weights / mixture.weights.sum(), mixture.means, mixture.variances),
-        projection=projection,
-    )
-    covariances = np.linalg.inv(extractor.inverse_covariances)
-    covariances = (covariances + covariances.swapaxes(1, 2)) / 2
-    own = Extractor(extractor.projections, covariances, extractor.offset)
-    return IvectorModel(background, own, IvectorOptions(max_count=MAX_COUNT), record, f"{directory}")
-
-
-def _numbers(path: Path, defaults: dict[str, int]) -> dict[str, int]:
-    """Return whole numbers among the options of a file; the file may be missing."""
-    options = read_options(path) if path.is_file() else {}
-    numbers = {}
-    for name, default in defaults.items():
-        text = options.get(name, f"{default}")
-        if not text.isascii() or not text.isdigit() or int(text) > 10_000:
-            raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number from 0 to 10000")
-        numbers[name] = int(text)
-    return numbers
-
-
 def _word_names(directory: Path, fst: "Fst") -> dict[int, str]:
     """Return the names of words: those of a transducer, or of words.txt."""
     if fst.symbols:
         return fst.symbols
     return {number: word for word, number in read_word_table(directory / "words.txt").items()}
+
+
+def _word_boundaries(directory: Path, phones: Mapping[str, int], log: Log) -> dict[int, Boundary] | None:
+    """Return the places of phones in words; None, which log is told, if no file has them."""
+    for name in BOUNDARIES:
+        if (directory / name).is_file():
+            return read_word_boundary(directory / name, phones)
+    log(f"{directory / BOUNDARIES[0]}: missing; a word ends with the phone after its label in the graph")
+    return None
 
 
 def _silence_phones(files: _Files) -> list[int]:
@@ -226,5 +164,5 @@ CONVERTER = Converter(
     "a model of Kaldi",
     lambda options: has_file(options, "am/final.mdl", "final.mdl"),
     convert,
-    excluded=("model", "graph", "features", "lm", "ivector_model", "dict"),
+    excluded=("model", "graph", "features", "lm", "ivector_model"),
 )

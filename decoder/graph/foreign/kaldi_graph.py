@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decoder.graph.compiled_graph import DecodingGraph, GraphArcs, arrays_of, check_graph, freeze
+from decoder.graph.compiled_graph import DecodingGraph, GraphArcs, WordBoundary, arrays_of, check_graph, freeze
 from readers.common.arrays import BoolArray, Int64Array
 from readers.errors import GraphError
 from readers.kaldi.fst import Fst
+from readers.kaldi.hmm.phones import Boundary
 from readers.kaldi.transition_model import TransitionModel
 from readers.language.att import EPSILON
 
@@ -20,7 +21,12 @@ DISAMBIGUATION = "#"  # first letter of symbols such as #0, which are no words
 
 
 def kaldi_graph(
-    fst: Fst, model: TransitionModel, phones: Mapping[int, str], words: Mapping[int, str], where: str
+    fst: Fst,
+    model: TransitionModel,
+    phones: Mapping[int, str],
+    words: Mapping[int, str],
+    where: str,
+    boundaries: Mapping[int, Boundary] | None = None,
 ) -> tuple[DecodingGraph, dict[str, int]]:
     """Compile a graph of Kaldi.
 
@@ -33,6 +39,9 @@ def kaldi_graph(
         Names by number.
     where : str
         Name of the graph in messages.
+    boundaries : mapping of int to str, optional
+        Place of each phone in words, as of `read_word_boundary`; without them, words end with the phone after their
+        label.
 
     Returns
     -------
@@ -44,7 +53,7 @@ def kaldi_graph(
     Raises
     ------
     GraphError
-        For words without a name, self-loops with words, and cycles without a transition-id.
+        For words without a name, phones without a name or place, and cycles without a transition-id.
     """
     states, hmm_state = _hmm_states(model, phones, where)
     names, word_id = _words(fst.output, words, where)
@@ -81,6 +90,13 @@ def kaldi_graph(
     )
     models = list(dict.fromkeys(phones[phone] for phone in sorted(model.topologies)))
     index = {name: i for i, name in enumerate(models)}
+    word_boundary = None
+    if boundaries is not None:
+        missing = sorted(set(model.topologies) - set(boundaries))
+        if missing:
+            raise GraphError(f"{where}: phone {phones[missing[0]]} has no word boundary; expected one for each phone")
+        place_of = {phones[phone]: WordBoundary[boundaries[phone].upper()] for phone in model.topologies}
+        word_boundary = np.array([place_of[name] for name in models], np.uint8)
     graph = DecodingGraph(
         arrays=arrays,
         start=fst.start,
@@ -92,6 +108,7 @@ def kaldi_graph(
         state_index=np.array([state for _, state, _ in states.values()], np.int32),
         lookahead=np.zeros(len(names), np.float32),
         where=where,
+        word_boundary=word_boundary,
     )
     check_graph(graph)
     return graph, {name: pdf for name, (_, _, pdf) in states.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from readers.common.report import Figures
 from readers.kaldi.ark import BINARY
+from readers.kaldi.hmm.gaussians import read_gaussians
 from readers.kaldi.nnet3.components import Component, read_component
 from readers.kaldi.nnet3.descriptors import Descriptor, parse_descriptor
 from readers.kaldi.objects import Floats, KaldiObjects
@@ -249,6 +250,11 @@ def summary(path: str) -> Figures:
         ("transition-ids", transitions.num_transition_ids),
         ("pdfs", transitions.num_pdfs),
     ]
+    if objects.peek() == "<DIMENSION>":
+        mixtures = read_gaussians(objects)
+        count = sum(len(mixture.weights) for mixture in mixtures)
+        size = f"{len(mixtures)} of {count} Gaussians of {mixtures[0].means.shape[1]} values"
+        return [*figures, ("mixtures", size)]
     if objects.peek() != "<Nnet3>":
         return [*figures, ("scores", objects.peek().strip("<>"))]
     model = read_nnet_model(path)

@@ -11,10 +11,15 @@ from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignmen
 from readers.kaldi.ark import read_ark_scp, read_matrix, read_matrix_header, scan_ark, write_matrix
 from readers.kaldi.audio_archive import read_wav_archive, read_wav_at
 from readers.kaldi.fst import read_fst
+from readers.kaldi.hmm.gaussians import read_gaussians
+from readers.kaldi.hmm.phones import read_align_lexicon, read_word_boundary
+from readers.kaldi.hmm.tree import read_tree
 from readers.kaldi.lattice import read_word_table
+from readers.kaldi.objects import KaldiObjects
+from readers.kaldi.transition_model import read_transition_model
 from tests.fuzz.format import Format, text, written
 from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
-from tests.readers.kaldi.models import Writer, put_model
+from tests.readers.kaldi.models import Writer, put_gaussians, put_model, put_transitions, put_tree
 
 
 def matrices(rng: random.Random) -> dict[str, np.ndarray]:
@@ -118,6 +123,31 @@ def model(path, rng: random.Random) -> None:
     path.write_bytes(put_model(Writer(rng.random() < 0.7), rng.randrange(9)).content)
 
 
+def gaussian_model(path, rng: random.Random) -> None:
+    """A final.mdl of Gaussian mixtures, binary or text."""
+    numbers = np.random.default_rng(rng.randrange(9))
+    mixtures = [(np.full(2, 0.5), numbers.normal(size=(2, 3)), numbers.uniform(0.5, 2, (2, 3))) for _ in range(3)]
+    writer = put_transitions(Writer(rng.random() < 0.7), 3, old=True)
+    path.write_bytes(put_gaussians(writer, mixtures).content)
+
+
+def tree(path, rng: random.Random) -> None:
+    """A tree of triphones, binary or text."""
+    root = (1, [None, 0, (-1, [1, (0, {1, 2}, 3, (2, {3}, None, 4))])])
+    path.write_bytes(put_tree(Writer(rng.random() < 0.7), 3, 1, root).content)
+
+
+def use_tree(path) -> None:
+    found = read_tree(path)
+    found.pdfs(np.ones((2, found.width), int), [0, 1])
+
+
+def use_gaussian_model(path) -> None:
+    objects = KaldiObjects(path)
+    read_transition_model(objects)
+    read_gaussians(objects)
+
+
 def use_model(path) -> None:
     """Convert the network; the sizes of a damaged one may be odd, but not larger than the file."""
     read_kaldi_network(path, 3)
@@ -138,11 +168,23 @@ def transducer(path, rng: random.Random) -> None:
 FORMATS = (
     Format("openfst transducer", written(transducer), read_fst, (header_sizes,), True),
     Format("kaldi model", written(model), use_model, (header_sizes,), True),
+    Format("kaldi gaussian model", written(gaussian_model), use_gaussian_model, (header_sizes,), True),
     Format("kaldi audio archive", written(audio_archive), use_audio_archive, (), True),
     Format("kaldi archive", written(archive), read_archive, (header_sizes,), True),
     Format("kaldi text archive", written(text_archive), read_archive),
     Format("kaldi scp", text("u1 a.ark:3\nu2 a.ark:3[0:1]\nu3 a.ark:3[1:2]\n", "u a.ark:3\n"), read_script),
     Format("kaldi alignments", written(alignments), use_alignments, (header_sizes,), True),
     Format("kaldi text alignments", text("u1 1 1 2 0\nu2 3\nu3\n", "u a b a\n"), use_alignments),
+    Format("kaldi tree", written(tree), use_tree, (header_sizes,), True),
+    Format(
+        "kaldi align lexicon",
+        text("<eps> <eps> SIL\nAB ab a_B b_E\n", "A A a_S\n"),
+        lambda path: read_align_lexicon(path, {}, {}),
+    ),
+    Format(
+        "kaldi word boundary",
+        text("1 nonword\n2 begin\nb_S singleton\n", "3 internal\n"),
+        lambda path: read_word_boundary(path, {"b_S": 9}),
+    ),
     Format("word table", text("<eps> 0\na 1\n#0 2\n"), read_word_table),
 )

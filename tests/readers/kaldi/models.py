@@ -30,6 +30,9 @@ class Writer:
             self.put(b"\4" + struct.pack("<i", value), f"{value} ")
         return self
 
+    def unsigned(self, value):
+        return self.put(b"\xfc" + struct.pack("<I", value), f"{value} ")
+
     def number(self, *values, double=False):
         for value in values:
             raw = b"\x08" + struct.pack("<d", value) if double else b"\4" + struct.pack("<f", value)
@@ -81,6 +84,46 @@ def put_transitions(writer, num_phones=3, old=False):
         writer.integer(phone, 0, *([phone - 1] if old else [2 * phone - 2, 2 * phone - 1]))
     writer.token("</Triples>" if old else "</Tuples>", "<LogProbs>").vector([0, *[-0.5] * (2 * num_phones)])
     return writer.token("</LogProbs>", "</TransitionModel>")
+
+
+def put_node(writer, node):
+    """A node: None, a pdf, (key, [child, ...]) or (key, members, yes, no)."""
+    if node is None:
+        return writer.token("NULL")
+    if isinstance(node, int):
+        return writer.token("CE").integer(node)
+    if len(node) == 2:
+        writer.token("TE").integer(node[0]).unsigned(len(node[1])).token("(")
+        for child in node[1]:
+            put_node(writer, child)
+        return writer.token(")")
+    writer.token("SE").integer(node[0]).integers(sorted(node[1])).token("{")
+    return put_node(put_node(writer, node[2]), node[3]).token("}")
+
+
+def put_tree(writer, width, centre, root):
+    writer.token("ContextDependency").integer(width, centre).token("ToPdf")
+    return put_node(writer, root).token("EndContextDependency")
+
+
+def answer(node, event):
+    """The pdf of a node for {key: value}; -1 without an answer."""
+    if node is None or isinstance(node, int):
+        return -1 if node is None else node
+    value = event[node[0]]
+    if len(node) == 2:
+        return answer(node[1][value], event) if value < len(node[1]) else -1
+    return answer(node[2] if value in node[1] else node[3], event)
+
+
+def put_gaussians(writer, mixtures):
+    """The mixtures of pdfs, each (weights, means, variances)."""
+    writer.token("<DIMENSION>").integer(mixtures[0][1].shape[1]).token("<NUMPDFS>").integer(len(mixtures))
+    for weights, means, variances in mixtures:
+        writer.token("<DiagGMM>", "<GCONSTS>").vector(np.zeros(len(weights))).token("<WEIGHTS>").vector(weights)
+        writer.token("<MEANS_INVVARS>").matrix(means / variances).token("<INV_VARS>").matrix(1 / variances)
+        writer.token("</DiagGMM>")
+    return writer
 
 
 def put_updatable(writer):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.recognizer import Recognizer
+from decoder.recognizer import ForcedAligner, Recognizer
 from features import FeatureConfig, extract
 from readers.errors import ArgonautError
 from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
@@ -13,7 +13,7 @@ from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH
 from tests.readers.kaldi.fst_files import ngram_file, vector_file
-from tests.readers.kaldi.models import Writer, put_model
+from tests.readers.kaldi.models import Writer, put_model, put_tree
 from tests.readers.kaldi.test_fst import HISTORIES
 from tests.readers.kaldi.test_ivectors import extractor, mixture
 
@@ -86,7 +86,12 @@ def online_ivectors(root, frames, period=10):
 def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, directory):
     lines = []
     bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"), lines.append)
-    assert lines == [f"{directory / 'rescore'}: left out; words are recognised by the graph alone"]
+    boundaries = directory / "graph" / "phones" / "word_boundary.int"
+    assert lines == [
+        f"{directory / 'rescore'}: left out; words are recognised by the graph alone",
+        f"{boundaries}: missing; a word ends with the phone after its label in the graph",
+        f"{directory / 'am' / 'tree'}: missing; the bundle recognises, but cannot align",
+    ]
     recognizer = Recognizer.load(bundle.path)
     config = FeatureConfig.from_hcopy(bundle.description.hcopy)
     frames = np.roll(extract(AUDIO, config, 8000), 1, axis=0).T  # c0 comes first in Kaldi
@@ -108,6 +113,19 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
     assert recognizer.decoder.options.silence == ("SIL",)
 
 
+@pytest.mark.slow
+def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directory):
+    root = (0, [None, *[(-1, [2 * phone, 2 * phone + 1]) for phone in range(3)]])  # self-loops have their own pdfs
+    (directory / "am" / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
+    (directory / "lexicon.txt").write_text("a x\nb y\n")
+    (directory / "graph" / "phones").mkdir()
+    (directory / "graph" / "phones" / "optional_silence.txt").write_text("SIL\n")
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
+    aligned = ForcedAligner.load(bundle.path).align(AUDIO, "a b a", 8000)
+    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "y", "x"]
+    assert Recognizer.load(bundle.path).with_words({"c": "x y"}).decoder.graph.words[-1] == "c"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -119,12 +137,13 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
         ("conf/model.conf", "--beam=wide\n", r"model\.conf: beam is 'wide'; expected a number"),
         ("graph/HCLr.fst", None, r"graph: neither HCLG\.fst nor HCLr\.fst; expected the graph of the model"),
         ("graph/phones.txt", "<eps> 0\nx 1\n", r"HCLr\.fst: phone 2 of the model has no name"),
+        ("am/cmvn_opts", "--norm-means=true\n", r"cmvn_opts: norm-means is true; expected false, beside i-vectors"),
         ("ivector/splice.conf", "--left-context=9\n", r"ivector: final\.mat of \(3, 13\).*; expected sizes that fit"),
         ("ivector/splice.conf", "--left-context=-1\n", r"left-context is '-1'; expected a number from 0 to 10000"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(tmp_path, directory, name, content, message):
-    (directory / name).unlink()
+    (directory / name).unlink(missing_ok=True)
     if content is not None:
         (directory / name).write_text(content)
     with pytest.raises((ArgonautError, OSError), match=message):

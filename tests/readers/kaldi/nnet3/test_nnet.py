@@ -170,7 +170,7 @@ def test_a_model_is_summed_up(tmp_path):
 
 def test_the_transitions_of_a_model_of_gaussians_are_summed_up(tmp_path):
     path = tmp_path / "final.mdl"
-    path.write_bytes(put_transitions(Writer(True)).token("<DIMENSION>").integer(39).content)
-    assert dict(summary(path))["scores"] == "DIMENSION"
+    path.write_bytes(put_transitions(Writer(True)).token("<SGMM>").content)
+    assert dict(summary(path))["scores"] == "SGMM"
     path.write_bytes(Writer(True).token("<Nnet3>").content)
     assert not is_kaldi_model(path)
