@@ -72,8 +72,7 @@ class ForcedAligner:
         earlier by half of window minus period (`decoder.alignment.interpolation`).
     annotations : Annotations, optional
         What of a text is a cut-off word, laughter, breath, noise or unknown speech.  Of a cut-off word a part is
-        aligned; the others, and words without a pronunciation, are any phones, at a cost of 1 for each frame
-        (Gaussians: 2.5).
+        aligned; the others, and words without a pronunciation, are any phones, at a cost per frame.
 
     Attributes
     ----------
