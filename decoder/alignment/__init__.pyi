@@ -1,6 +1,6 @@
 from decoder.alignment.aligner import AlignedSpan as AlignedSpan
 from decoder.alignment.aligner import Aligner as Aligner
-from decoder.alignment.aligner import Alignment as Alignment
+from decoder.alignment.aligner import StateAlignment as StateAlignment
 from decoder.alignment.annotated import AnnotatedLabel as AnnotatedLabel
 from decoder.alignment.average_job import AverageOptions as AverageOptions
 from decoder.alignment.average_job import AverageResult as AverageResult

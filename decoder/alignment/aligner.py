@@ -46,8 +46,8 @@ class AlignedSpan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Alignment:
-    """An alignment as n visits of HMM states, in order.
+class StateAlignment:
+    """An alignment as n visits of HMM states, in order, in frames; `decoder.results.Alignment` has words in seconds.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Aligner:
         self.beam = math.inf if beam is None else float(beam)
         self.widenings = widenings
 
-    def align(self, transcript: Sequence[str], scores: np.ndarray) -> Alignment:
+    def align(self, transcript: Sequence[str], scores: np.ndarray) -> StateAlignment:
         """Align one utterance.
 
         Parameters
@@ -144,7 +144,7 @@ class Aligner:
 
         Returns
         -------
-        Alignment
+        StateAlignment
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Aligner:
         how: np.ndarray,
         cost: float,
         beam: float,
-    ) -> Alignment:
+    ) -> StateAlignment:
         begins = np.flatnonzero(how != -1)
         ends = np.append(begins[1:], len(how))
         of_visit = position[begins]
@@ -215,16 +215,20 @@ class Aligner:
         share[stays > 0] += (stays * np.where(np.isfinite(graph.stay), graph.stay, 0.0)[of_visit])[stays > 0]
         share[0] += graph.entry[of_visit[0]]
         share[1:] += graph.arc_cost[how[begins[1:]]]
-        return Alignment(
+        return StateAlignment(
             graph, of_visit, begins.astype(np.int32), ends.astype(np.int32), share, float(cost), float(beam)
         )
 
 
 def with_free_phones(frames: np.ndarray, graphs: TranscriptGraphs) -> np.ndarray:
-    """Return scores (T, K) with a row for each state of the free phones: the best score in all contexts."""
+    """Return scores (T, K) with a row for each state of the free phones: the best of all contexts, less a cost.
+
+    The best of many contexts exceeds that of the context which was spoken, so that without a cost for each frame a loop
+    would take the words beside it, too.
+    """
     groups = [[graphs.rows[name] for name in names] for free in graphs.free_phones for names in free.states]
     first = np.cumsum([0, *map(len, groups[:-1])])
-    best = np.maximum.reduceat(frames[:, np.concatenate(groups)], first, axis=1)
+    best = np.maximum.reduceat(frames[:, np.concatenate(groups)], first, axis=1) - np.float32(graphs.frame_cost)
     frames = np.concatenate([frames[:, : graphs.num_rows], best], axis=1)
     frames.flags.writeable = False  # as those of `score_frames`
     return frames

@@ -9,7 +9,7 @@ import numpy as np
 from readers.htk.trees import phone_of
 
 if TYPE_CHECKING:
-    from decoder.alignment.aligner import Alignment
+    from decoder.alignment.aligner import StateAlignment
 
 SILENCE = -1  # word of silence that the alignment inserted
 
@@ -63,7 +63,7 @@ class AlignedFrames:
     notes: tuple[str, ...] = ()
 
 
-def aligned_phones(alignment: "Alignment", rows: Mapping[str, int]) -> tuple[AlignedPhone, ...]:
+def aligned_phones(alignment: "StateAlignment", rows: Mapping[str, int]) -> tuple[AlignedPhone, ...]:
     """Return the phones of an alignment; rows: of each phone among the posteriors."""
     phones = [(phone_of(unit.model), unit.word, span) for unit, span in alignment.phones]
     return tuple(AlignedPhone(phone, rows[phone], span.start, span.end, word) for phone, word, span in phones)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment
+from decoder.alignment.aligner import StateAlignment
 from decoder.graph.transcript import TranscriptGraphs
 from readers.htk.trees import phone_of
 
@@ -77,12 +77,12 @@ class PhoneGoodness:
             posteriors[:, begin : begin + BLOCK] = likelihood / likelihood.sum(axis=0)
         return np.log(np.maximum(posteriors, np.exp(LEAST)))
 
-    def of(self, alignment: Alignment, scores: np.ndarray) -> np.ndarray:
+    def of(self, alignment: StateAlignment, scores: np.ndarray) -> np.ndarray:
         """Return the goodness of each phone of an alignment.
 
         Parameters
         ----------
-        alignment : Alignment
+        alignment : StateAlignment
         scores : (K, T) array, float32
             The log-likelihoods that were aligned.
 

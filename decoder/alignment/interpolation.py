@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment
+from decoder.alignment.aligner import StateAlignment
 from readers.common.arrays import Float64Array
 
 SCALE = 0.35  # of log-likelihoods, where the mean error on speech with exact times is least; flat from 0.2 to 0.5
@@ -53,13 +53,13 @@ class FrameTimes(NamedTuple):
 
 
 def boundary_times(
-    alignment: Alignment, scores: np.ndarray, times: FrameTimes, end: float, scale: float = 1.0
+    alignment: StateAlignment, scores: np.ndarray, times: FrameTimes, end: float, scale: float = 1.0
 ) -> Float64Array:
     """Return when the visits of an alignment begin and end.
 
     Parameters
     ----------
-    alignment : Alignment
+    alignment : StateAlignment
         With n visits.
     scores : (K, T) array, float32
         The log-likelihoods that were aligned.
@@ -85,7 +85,7 @@ def boundary_times(
     return boundaries
 
 
-def offsets(alignment: Alignment, scores: np.ndarray, scale: float = 1.0) -> Float64Array:
+def offsets(alignment: StateAlignment, scores: np.ndarray, scale: float = 1.0) -> Float64Array:
     """Return how many frames later than midway between two centres each inner boundary is, (n - 1,), at most 0.4."""
     rows = alignment.graph.row[alignment.position]
     is_scored = rows < len(scores)  # no state of a loop over all phones, which is of any phone

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decoder.alignment.aligner import MAX_CELLS, Aligner, Alignment
+from decoder.alignment.aligner import MAX_CELLS, Aligner
 from decoder.alignment.kernels import STAY, align_frames
 from decoder.gaussians.kernels import forward_backward
 from decoder.gaussians.models import GaussianModels
@@ -341,7 +341,8 @@ def align_shard(
     result: list[tuple[str, list[Label] | str]] = []
     for utterance in shard.utterances:
         try:
-            alignment: Alignment = aligner.align(utterance.words, models.log_likelihoods(read_features(utterance)[0]))
+            scores = models.log_likelihoods(read_features(utterance)[0])
+            alignment = aligner.align(utterance.words, scores)
             result.append((utterance.name, alignment_labels(alignment, "state", period)))
         except (ArgonautError, OSError) as fault:
             result.append((utterance.name, loss_reason(fault)))

@@ -151,7 +151,7 @@ class TranscriptGraphs:
         self.models = models
         self.dictionary = dictionary
         self.silence_cost = silence_cost
-        self.phone_cost = 0.0
+        self.frame_cost = 0.0
         self.loops: frozenset[str] = frozenset()
         self.options = options or GraphOptions()
         self.context = has_context(models)
@@ -204,14 +204,14 @@ class TranscriptGraphs:
         }
 
     def with_words(
-        self, entries: Sequence[Pronunciation], loops: Iterable[str] = (), phone_cost: float = 0.0
+        self, entries: Sequence[Pronunciation], loops: Iterable[str] = (), frame_cost: float = 0.0
     ) -> "TranscriptGraphs":
         """Return one with further words and pronunciations; everything else is shared.
 
-        loops: words that are loops over all phones; phone_cost: of each phone of a loop.
+        loops: words that are loops over all phones; frame_cost: of each frame of a loop, -ln.
         """
         changed = copy.copy(self)
-        changed.loops, changed.phone_cost = self.loops.union(loops), phone_cost
+        changed.loops, changed.frame_cost = self.loops.union(loops), frame_cost
         if self.dictionary is not None:
             changed.dictionary = [*self.dictionary, *entries]
         words = dict(self.words or {})
@@ -389,12 +389,12 @@ class _Builder:
         row = graphs.num_rows
         firsts, leaving = [], []
         for free in graphs.free_phones:
-            entering = _plus(_union(arriving.get(graphs.neighbour(free.phone), {}).values()), graphs.phone_cost)
+            entering = _union(arriving.get(graphs.neighbour(free.phone), {}).values())
             firsts.append(len(self.states))
             rows = range(row, row + len(free.states))
             leaving.append(self._states(free.model, number, rows, entering))
             row = rows.stop
-        again = _plus(_union(leaving), graphs.phone_cost)
+        again = _union(leaving)
         for free, first in zip(graphs.free_phones, firsts):
             for start, end, cost in graphs.topology_of(free.model):
                 if start == 0 and end <= len(free.states):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 
 from decoder.alignment.aligner import Aligner, check_outputs
-from decoder.alignment.annotated import PHONE_COST, AnnotatedLabel, labels_of, with_annotations, words_to_pronounce
+from decoder.alignment.annotated import FRAME_COST, AnnotatedLabel, labels_of, with_annotations, words_to_pronounce
 from decoder.alignment.frames import AlignedFrames, aligned_phones
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.alignment.interpolation import FrameTimes, boundary_times
@@ -72,7 +72,7 @@ class ForcedAligner:
         earlier by half of window minus period (`decoder.alignment.interpolation`).
     annotations : Annotations, optional
         What of a text is a cut-off word, laughter, breath, noise or unknown speech.  Of a cut-off word a part is
-        aligned; the others, and words without a pronunciation, are any phones, at a cost of 2.5 (Gaussians: 6.25).
+        aligned; the others, and words without a pronunciation, are any phones, at a cost per frame.
 
     Attributes
     ----------
@@ -126,8 +126,8 @@ class ForcedAligner:
         self._search = search or SearchOptions()
         self._g2p_file = g2p
         self.annotations = annotations or Annotations()
-        cost = self.annotations.phone_cost
-        self._phone_cost = PHONE_COST / min(1.0, self.goodness.scale) if cost is None else cost
+        cost = self.annotations.frame_cost
+        self._frame_cost = FRAME_COST / min(1.0, self.goodness.scale) if cost is None else cost
         self._known_words = graphs.words or {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -217,7 +217,7 @@ class ForcedAligner:
             has all words.
         """
         completed = self._guessing(words)
-        graphs = with_annotations(completed.graphs, completed.labels(words), self._phone_cost)
+        graphs = with_annotations(completed.graphs, completed.labels(words), self._frame_cost)
         return completed if graphs is completed.graphs else completed._with(graphs)
 
     def _guessing(self, words: Sequence[str]) -> Self:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment as StateAlignment
+from decoder.alignment.aligner import StateAlignment
 from decoder.alignment.goodness import PhoneGoodness
 from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
 from decoder.lattices.nbest import nbest

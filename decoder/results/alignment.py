@@ -27,9 +27,9 @@ from readers.results.timed_words import MOST_SECONDS, Word, ctm_lines, read_ctm,
 
 Level = Literal["words", "phones", "states"]
 LEVELS: tuple[Level, ...] = ("words", "phones", "states")
-COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence")
+COLUMNS = ("recording", "speaker", "utterance", "type", "start", "end", "label", "confidence", "word", "number")
 _REPLACED = re.compile(r"\W")
-SUFFIXES = (".TextGrid", EAF, ".ctm", ".mlf", ".csv", ".txt")
+READ_BACK = (".TextGrid", EAF, ".ctm", ".mlf", ".txt")
 
 
 class Damage(NamedTuple):
@@ -116,8 +116,9 @@ class Alignment(NamedTuple):
         Returns
         -------
         list of dict
-            With recording, speaker, utterance, type ("word", "phone" or "state"), start and end in seconds, label and
-            confidence (None if it is not known); a pandas DataFrame can be made of it.
+            With recording, speaker, utterance, type ("word", "phone" or "state"), start and end in seconds, label,
+            confidence (None if it is not known), and the word to which the label belongs with its number in the
+            utterance, from 1 ("" and None if it is in none); a pandas DataFrame can be made of it.
 
         Raises
         ------
@@ -126,10 +127,10 @@ class Alignment(NamedTuple):
         """
         levels = check_levels(levels, self.name)
         return [
-            dict(zip(COLUMNS, (self.name, utterance.speaker, utterance.name, level[:-1], *_fields(label)), strict=True))
+            dict(zip(COLUMNS, (self.name, utterance.speaker, utterance.name, level[:-1], *fields), strict=True))
             for utterance in self.utterances
             for level in levels
-            for label in utterance.labels(level)
+            for fields in _fields(utterance, level)
         ]
 
     def save(self, path: str | Path, levels: Sequence[Level] = ("words", "phones")) -> None:
@@ -165,7 +166,7 @@ class Alignment(NamedTuple):
         elif form == ".txt":
             write_labels(path, self.labels(levels[0]))
         else:
-            raise ConfigError(f"{path}: unknown form; expected a name that ends in {', '.join(SUFFIXES)}")
+            raise ConfigError(f"{path}: unknown form; expected a name that ends in {', '.join((*READ_BACK, '.csv'))}")
 
     def _check(self, levels: Sequence[Level], path: Path) -> None:
         """Raise ConfigError for levels and times that no form can have."""
@@ -241,7 +242,7 @@ def read_alignments(path: str | Path, level: Level = "words") -> tuple[Alignment
     elif form == ".txt":
         recordings = {path.stem: {level: read_labels(path)}}
     else:
-        raise ConfigError(f"{path}: unknown form; expected a name that ends in {', '.join(SUFFIXES)}, but not .csv")
+        raise ConfigError(f"{path}: unknown form; expected a name that ends in {', '.join(READ_BACK)}")
     return tuple(_alignment(name, {"": levels}) for name, levels in recordings.items())
 
 
@@ -485,5 +486,15 @@ def rounded(confidence: float | None) -> float | None:
     return None if confidence is None else float(f"{confidence:.4g}")
 
 
-def _fields(label: Word) -> tuple[float, float, str, float | None]:
-    return label.start, label.end, label.text, label.confidence
+def _fields(
+    utterance: AlignedUtterance, level: Level
+) -> Iterator[tuple[float, float, str, float | None, str, int | None]]:
+    """Yield of each label what the columns from `start` on have; it belongs to the word that contains its middle."""
+    words = sorted(utterance.words, key=lambda word: word.start)
+    starts = [word.start for word in words]
+    for label in utterance.labels(level):
+        middle = (label.start + label.end) / 2
+        number = bisect(starts, middle)
+        is_within = number > 0 and middle <= words[number - 1].end
+        word = (words[number - 1].text, number) if is_within else ("", None)
+        yield label.start, label.end, label.text, label.confidence, *word

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment
+from decoder.alignment.aligner import StateAlignment
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.search.decoder import Decoder, DecodingResult
 from decoder.search.lattice import NEW_SENTENCE, WordLattice
@@ -71,7 +71,7 @@ def state_labels(
 
 
 def alignment_labels(
-    alignment: Alignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
+    alignment: StateAlignment, level: str, period: int = TICKS_PER_FRAME, until: float = math.inf
 ) -> list[Label]:
     """One label per word, phone model or HMM state, as HVite writes them (with neither option, with -m, with -f).
 

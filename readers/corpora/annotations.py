@@ -1,12 +1,15 @@
 """Words of transcripts that no dictionary has: cut-off words, laughter, breath, noises and speech nobody understood.
 
 Brackets [], <> and {} are around annotations, as in MFA's transcripts: `<cutoff-going>` is a part of `going` from its
-beginning on, `<cutoff>` of the next word; `[laughter]`, `{breath}`, `<unk>`; others are noises.  Without brackets, a
-hyphen stands where a word was cut off: `go-`, `-ing`.
+beginning on, `<cutoff>` of the next word; `[laughter]`, `{breath}`, `<unk>`; others are noises.  GAT's
+`((laughs))` and CHAT's `&=laughs` are in brackets, too; CHAT's `xxx` is unknown.  Without brackets, a hyphen stands
+where a word was cut off: `go-`, `-ing`.
 
 References
 ----------
 McAuliffe et al., Montreal Forced Aligner, user guide, "Modeling cutoffs and hesitations" and "Non-speech annotations".
+Selting et al., A system for transcribing talk-in-interaction: GAT 2, Gesprächsforschung 12, 2011.
+MacWhinney, Tools for Analyzing Talk, part 1: The CHAT Transcription Format, "Unidentifiable Material", "Simple Events".
 """
 
 import math
@@ -24,7 +27,8 @@ NAMES: Mapping[str, Kind] = {  # in brackets, in small letters
     **dict.fromkeys(("breath", "breathes", "breathing", "inhale", "inhales", "exhale", "exhales", "br"), "breath"),
     **dict.fromkeys(("unk", "unknown", "oov", "inaudible", "unintelligible", "xxx"), "unknown"),
 }  # fmt: skip
-_BRACKETED = re.compile(r"[\[<{](?!/?s>)(.*)[\]>}]", re.DOTALL)
+_BARE: Mapping[str, Kind] = {"xxx": "unknown"}  # without brackets, too
+_MARKED = re.compile(r"[\[<{](?!/?s>)(.*)[\]>}]|\(\((.*)\)\)|&=(.+)", re.DOTALL)
 _CUTOFF = re.compile(r"(?:cutoff|hes|hesitation)(?:[-_](.+))?", re.IGNORECASE | re.DOTALL)
 _PART = r"('?[^\W\d_](?:[^\s,;:!?\"()]*[^\s,;:!?\"().-])?)"
 _BEGINNING, _END = re.compile(f"-?{_PART}-"), re.compile(f"-{_PART}")
@@ -57,9 +61,9 @@ class Annotations:
     names : mapping of str to {"cutoff", "laughter", "breath", "noise", "unknown"}
         Further annotations, such as `xxx` or `[lacht]`; without brackets also what is in brackets.  Upper and lower
         case are the same.
-    phone_cost : float, optional
-        Cost in nats of each phone that stands for a sound or an unknown word.  The lower, the more they take of the
-        words beside them.
+    frame_cost : float, optional
+        Cost in nats of each frame of a sound or an unknown word; by default 1, of Gaussian models 2.5.  The lower, the
+        more they take of the words beside them.
 
     Raises
     ------
@@ -68,21 +72,21 @@ class Annotations:
     """
 
     names: Mapping[str, Kind] = field(default_factory=dict)
-    phone_cost: float | None = None
+    frame_cost: float | None = None
 
     def __post_init__(self) -> None:
         for name, kind in self.names.items():
             if kind not in KINDS:
                 raise ConfigError(f"annotation {name}: kind {kind!r}; expected {', '.join(KINDS)}")
-        if self.phone_cost is not None and not 0 <= self.phone_cost < math.inf:
-            raise ConfigError(f"annotations: phone_cost {self.phone_cost}; expected a number that is not negative")
+        if self.frame_cost is not None and not 0 <= self.frame_cost < math.inf:
+            raise ConfigError(f"annotations: frame_cost {self.frame_cost}; expected a number that is not negative")
         object.__setattr__(self, "names", {name.lower(): kind for name, kind in self.names.items()})
 
     @classmethod
-    def of(cls, names: Iterable[str], phone_cost: float | None = None) -> "Annotations":
+    def of(cls, names: Iterable[str], frame_cost: float | None = None) -> "Annotations":
         """Make them of texts `NAME=KIND`."""
         pairs = (text.rpartition("=") for text in names)
-        return cls({name: cast(Kind, kind) for name, _, kind in pairs}, phone_cost)
+        return cls({name: cast(Kind, kind) for name, _, kind in pairs}, frame_cost)
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self.kind(word) is not None
@@ -90,21 +94,27 @@ class Annotations:
     def kind(self, word: str) -> Kind | None:
         """Return the kind of an annotation, None of a word."""
         written = word.lower()
-        bracketed = _BRACKETED.fullmatch(written)
-        inside = bracketed[1] if bracketed else written
-        if kind := self.names.get(written, self.names.get(inside)):
+        inside = _inside(written)
+        if kind := self.names.get(written, self.names.get(written if inside is None else inside)):
             return kind
         if self.cut_off(word) is not None:
             return "cutoff"
-        return NAMES.get(inside, "noise") if bracketed else None
+        return _BARE.get(written) if inside is None else NAMES.get(inside, "noise")
 
     def cut_off(self, word: str) -> CutOff | None:
         """Return what is known of a cut-off word, None of others."""
-        if bracketed := _BRACKETED.fullmatch(word):
-            marked = _CUTOFF.fullmatch(bracketed[1])
+        inside = _inside(word)
+        if inside is not None:
+            marked = _CUTOFF.fullmatch(inside)
             return CutOff(marked[1] or "", False, False) if marked else None
         if part := _BEGINNING.fullmatch(word):
             return CutOff(part[1], True, False)
         if part := _END.fullmatch(word):
             return CutOff(part[1], True, True)
         return CutOff("", False, False) if self.names.get(word.lower()) == "cutoff" else None
+
+
+def _inside(word: str) -> str | None:
+    """Return what is in the brackets of an annotation, None of a word without."""
+    marked = _MARKED.fullmatch(word)
+    return None if marked is None else next(text for text in marked.groups() if text is not None)

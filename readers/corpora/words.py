@@ -9,9 +9,9 @@ from readers.dictionaries.case import CASES
 from readers.errors import ConfigError
 
 PUNCTUATION = ("strip", "keep")
-_BRACKETS = ("[]", "<>", "{}")  # around noises, such as [laughter]
-_BRACKET = re.compile(r"[][<>{}]")
-_ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}")
+_BRACKET = re.compile(r"[][<>{}()]")
+_ANNOTATIONS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}|\(\([^()]*\)\)")  # such as [door slams]
+_ANNOTATION = re.compile(r"\[.+\]|<.+>|\{.+\}|\(\(.+\)\)")
 _DASHES = re.compile("[\u2013\u2014\u2026]|--+")  # dashes and an ellipsis between words
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Typographic apostrophes and hyphens, soft hyphens, and marks of direction; a space without width separates words.
@@ -33,8 +33,8 @@ class WordForms:
     punctuation : {"strip", "keep"}
         With "strip", punctuation marks at both ends of a word are removed, except an apostrophe on one side only;
         dashes separate words, typographic apostrophes and hyphens become `'` and `-`, and soft hyphens and marks of
-        direction are removed.  Text in brackets, such as `[noise]` and `<unk>`, is one word with its brackets, but
-        round ones are punctuation.
+        direction are removed.  Text in brackets, such as `[noise]`, `<unk>` and `((laughs))`, is one word with its
+        brackets, but simple round ones are punctuation.
     known : collection of str
         Words, for instance of a dictionary, which "strip" does not change, whatever they contain.  The apostrophe on
         one side of another word is removed if that makes it one of these, and a word with hyphens is divided if all its
@@ -79,7 +79,7 @@ class WordForms:
 
     def _words(self, token: str) -> list[str]:
         """Return the words of a token, none if it is only punctuation."""
-        if token in self.known or _in_brackets(token):
+        if token in self.known or _ANNOTATION.fullmatch(token):
             return [token]
         words: list[str] = []
         for piece in token.translate(_PLAIN).split():
@@ -100,10 +100,6 @@ class WordForms:
         word = _stripped(part)
         bare = word.strip("'")
         return bare if bare in self.known and word not in self.known else word
-
-
-def _in_brackets(token: str) -> bool:
-    return len(token) > 2 and token[0] + token[-1] in _BRACKETS
 
 
 def _stripped(token: str, kept: str = "'") -> str:

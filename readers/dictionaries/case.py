@@ -1,6 +1,6 @@
 """The case of words: transcripts are looked up in the case in which a dictionary has the most of their words."""
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
 from typing import Literal, get_args
 
 from readers.common.text import canonical
@@ -31,6 +31,15 @@ def best_case(words: Mapping[str, int], known: Collection[str]) -> Case:
         case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
     }
     return min(get_args(Case), key=unknown.__getitem__)
+
+
+def case_of(words: Iterable[str]) -> Case:
+    """Return the case of at least 99 % of words, apart from marks such as <s>: upper, lower or, of mixed ones, keep."""
+    written = [word for word in words if not word.startswith(("<", "["))]
+    for case in ("upper", "lower"):
+        if sum(CASES[case](word) != word for word in written) <= 0.01 * len(written):
+            return case
+    return "keep"
 
 
 class InCase(Set[str]):

@@ -78,7 +78,7 @@ class BiasedDecoders:
             graphs.rows,
             replace(graphs.options, silence=graphs.silence),
             graphs.silence_cost,
-        ).with_words((), graphs.loops, graphs.phone_cost)
+        ).with_words((), graphs.loops, graphs.frame_cost)
         self._search = replace(search, lattice_beam=None, partial=True, lm_scale=options.lm_scale)
         self._rows = graphs.rows
         self._graph: DecodingGraph | None = None

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from decoder.alignment.aligner import Aligner, Alignment
+from decoder.alignment.aligner import Aligner, StateAlignment
 from decoder.alignment.long_recordings.options import LongOptions
 from decoder.alignment.long_recordings.sources import ScoreSource
 from decoder.search.batch import in_order
@@ -125,7 +125,7 @@ def _better(
         return spoken
     scores = source.scores(first, last)
 
-    def align(middle: Sequence[str]) -> Alignment:
+    def align(middle: Sequence[str]) -> StateAlignment:
         labels = [*(item.word for item in before), *middle, *(item.word for item in after)]
         return aligner.align(labels, scores)
 

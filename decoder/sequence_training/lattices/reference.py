@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoder.alignment.aligner import Alignment
+from decoder.alignment.aligner import StateAlignment
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder
 from decoder.search.lattice import WordLattice
@@ -25,7 +25,9 @@ def lm_scores(lm: LanguageModel, words: Sequence[str]) -> np.ndarray:
     return -np.where(np.isfinite(costs), costs, 0.0)  # a model without </s> has no cost at the end
 
 
-def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageModel, table: StateTable) -> StatePath:
+def aligned_reference(
+    alignment: StateAlignment, words: Sequence[str], lm: LanguageModel, table: StateTable
+) -> StatePath:
     """The reference of a forced alignment.  Raises GraphError as `lm_scores` does, and for phones of another graph."""
     graph = alignment.graph
     position = alignment.position
@@ -53,7 +55,7 @@ def aligned_reference(alignment: Alignment, words: Sequence[str], lm: LanguageMo
     return StatePath(start, end, graph.row[position], phone, lm_score, -transition, starts_word, tuple(words))
 
 
-def _arc_costs(alignment: Alignment) -> np.ndarray:
+def _arc_costs(alignment: StateAlignment) -> np.ndarray:
     """(n,) cost of the arc into each visit: the cheapest between its position and the one before, or of beginning."""
     graph = alignment.graph
     positions = alignment.position.tolist()

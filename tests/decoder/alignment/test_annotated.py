@@ -78,7 +78,7 @@ def test_what_has_no_pronunciation_is_a_loop():
     assert words_to_pronounce(labels) == ["[N]", "HUH", "UH", "HM", "I"]
     graphs = with_annotations(GRAPHS, labels, 3.0)
     assert graphs.loops == {"[x]", "HUH", "uh-|UH", "<cutoff>", "[y]", "<cutoff-hm>|HM"}
-    assert (graphs.phone_cost, GRAPHS.loops) == (3.0, frozenset())
+    assert (graphs.frame_cost, GRAPHS.loops) == (3.0, frozenset())
     assert with_annotations(GRAPHS, labels_of(["i"], DICTIONARY, "upper", Annotations()), 1.0) is GRAPHS
     # Frames of w, g and silence, where [x] takes the first two without the silence that is cheaper outside of it.
     scores = np.full((len(PHONES) + 1, 6), -9.0, np.float32)

@@ -44,9 +44,13 @@ def test_rows_are_records_of_a_table():
     rows = TWO.rows(["words", "states"])
     assert rows[1] == {
         "recording": "one", "speaker": "anna", "utterance": "one-anna", "type": "word", "start": 1.0, "end": 1.5,
-        "label": "C", "confidence": 0.25,
+        "label": "C", "confidence": 0.25, "word": "C", "number": 2,
     }  # fmt: skip
     assert [row["label"] for row in rows] == ["AB", "C", "a1", "a2", "b1", "c1", "D"]
+    assert [(row["word"], row["number"]) for row in rows[2:]] == [*[("AB", 1)] * 3, ("C", 2), ("D", 1)]
+    beside = ANNA._replace(phones=(Word("x", 0.0, 0.5), *ANNA.phones, Word("y", 1.5, 2.0)))
+    rows = TWO._replace(utterances=(beside,)).rows(["phones"])
+    assert [(row["word"], row["number"]) for row in rows[::4]] == [("", None), ("", None)]
     assert [label.text for label in TWO.labels("words")] == ["AB", "C", "D"]
 
 

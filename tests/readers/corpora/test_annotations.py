@@ -7,7 +7,7 @@ from readers.corpora.words import WordForms
 from readers.dictionaries.case import InCase
 from readers.errors import ConfigError
 
-OWN = Annotations.of(["xxx=unknown", "&=sniff=breath", "Abbruch=cutoff"])
+OWN = Annotations.of(["yyy=unknown", "&=sniff=breath", "Abbruch=cutoff"])
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,15 @@ OWN = Annotations.of(["xxx=unknown", "&=sniff=breath", "Abbruch=cutoff"])
         ("<breath>", "breath", None),
         ("&=sniff", "breath", None),
         ("<unk>", "unknown", None),
-        ("XXX", "unknown", None),
+        ("YYY", "unknown", None),
         ("[xxx]", "unknown", None),
         ("[door slams]", "noise", None),
+        ("((laughs))", "laughter", None),
+        ("((door_slams))", "noise", None),
+        ("(laughs)", None, None),
+        ("&=laughs", "laughter", None),
+        ("&=", None, None),
+        ("Xxx", "unknown", None),
         ("<s>", None, None),
         ("</s>", None, None),
         ("uh-huh", None, None),
@@ -48,8 +54,8 @@ def test_kinds_of_annotations(word, kind, cut_off):
 def test_names_and_costs_are_checked():
     with pytest.raises(ConfigError, match="annotation xxx: kind 'unk'; expected cutoff, laughter, breath, noise, unkn"):
         Annotations.of(["xxx=unk"])
-    with pytest.raises(ConfigError, match="phone_cost -1; expected a number that is not negative"):
-        Annotations(phone_cost=-1)
+    with pytest.raises(ConfigError, match="frame_cost -1; expected a number that is not negative"):
+        Annotations(frame_cost=-1)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +63,11 @@ def test_names_and_costs_are_checked():
     [
         ('I "wan-", want (wor-). -ing!', ["I", "wan-", "want", "wor-", "-ing"]),
         (
-            "[door slams] xxx, &=sniff go-- on - well-known",
-            ["[door_slams]", "xxx", "&=sniff", "go", "on", "well", "known"],
+            "[door slams] yyy, &=sniff go-- on - well-known",
+            ["[door_slams]", "yyy", "&=sniff", "go", "on", "well", "known"],
         ),
         ("[laughter]wan-", ["[laughter]", "wan-"]),
+        ("well ((door slams)), ((lacht)) (known).", ["well", "((door_slams))", "((lacht))", "known"]),
     ],
 )
 def test_text_is_split_beside_annotations(text, words):

@@ -135,7 +135,7 @@ def test_the_case_of_a_cut_off_word_is_that_of_the_dictionary(phonetician):
 
 def test_a_dictionary_of_further_words_completes_the_other(phonetician):
     phonetician.write("corpus/otto/three.txt", "Baba c\n")
-    phonetician.write("own.dict", "BABA b a b a\nC b\nC c\n")
+    phonetician.write("own.dict", "Baba b a b a\nc b\nc c\n")
     done = phonetician.run("align", *RUN, "--words", "own.dict")
     assert (done.status, done.out[-1]) == (0, "utterances: 3 done, 0 skipped, 0 failed")
     assert spoken(grid(phonetician, "otto/three").tiers[1]) == ["b", "a", "b", "a", "c"]

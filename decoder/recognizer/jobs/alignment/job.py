@@ -39,6 +39,7 @@ from readers.common.faults import listed, one_line
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport, silent
 from readers.corpora.annotations import KINDS, Annotations
+from readers.dictionaries.case import AUTO, CASES, case_of
 from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation
@@ -127,12 +128,13 @@ def align(options: AlignOptions, *, progress: Progress = silent, log: Log = sile
     else:
         dictionary, g2p = bundle_dictionary(Bundle.open(model))
     if options.words is not None:
-        own = read_any_dictionary(options.words)
+        change = CASES[case_of(entry.word for entry in dictionary) if options.case == AUTO else options.case]
+        own = [entry._replace(word=change(entry.word)) for entry in read_any_dictionary(options.words)]
         replaced = {entry.word for entry in own}
         dictionary = [*(entry for entry in dictionary if entry.word not in replaced), *own]
     cores = options.threads or available_cores()
     with using_cores(cores):
-        annotations = Annotations.of(options.annotations, options.phone_cost)
+        annotations = Annotations.of(options.annotations, options.frame_cost)
         known = {entry.word for entry in dictionary}
         corpus, case = open_corpus(options.corpus, known, options.case, options.tiers, annotations)
         if case not in ("keep", options.case):
@@ -215,7 +217,7 @@ class _Results:
         self.options = options
         self.aligned: dict[str, Alignment] = {}
         channel = None if options.channel is None else str(options.channel)
-        spoken = (options.annotations, options.phone_cost)
+        spoken = (options.annotations, options.frame_cost)
         common = (file_marks(model), options.beam, channel, options.upsample, options.long, options.times, spoken)
         self.kept = KeptResults(options.out, common, aligner)
         self.in_tiers = [options.doubtful] if options.doubtful_tier else []

@@ -104,8 +104,8 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         None, "beam of the search, doubled while no path survives (default: exact)", above=0, most=math.inf,
         heading="search",
     )  # fmt: skip
-    phone_cost: float | None = option(
-        None, "cost of each phone of a sound or an unknown word (default: 2.5, for Gaussians 6.25)", unit="nats",
+    frame_cost: float | None = option(
+        None, "cost of each frame of a sound or an unknown word (default: 1, for Gaussians 2.5)", unit="nats",
         least=0, most=1e6,
     )  # fmt: skip
     long: float = option(
