@@ -136,6 +136,21 @@ class KaldiObjects:
         (count,) = struct.unpack("<i", self._take(4, "the size of a vector"))
         return self._array(np.dtype("<i4"), (count,), begin).copy()
 
+    def integer_pairs(self) -> list[tuple[int, int]]:
+        """Return a vector of pairs of integers, `1,2` in text."""
+        begin = self.position
+        if self.is_binary:
+            if self._take(1, "pairs of integers") != b"\x04":
+                self.refuse(repr(self.data[begin : begin + 1]), "integers of 4 bytes", begin)
+            (count,) = struct.unpack("<i", self._take(4, "the number of pairs"))
+            values = self._array(np.dtype("<i4"), (count, 2), begin).ravel().tolist()
+        else:
+            pairs = [word.split(",") for word in self._bracket().split()]
+            if any(len(pair) != 2 for pair in pairs):
+                self.refuse(f"{len(pairs)} words", "pairs such as -1,0", begin)
+            values = self._integers([number for pair in pairs for number in pair], begin)
+        return list(zip(values[::2], values[1::2], strict=True))
+
     def line(self) -> str:
         """Return the text up to the end of the line, without it."""
         end = self.data.find(b"\n", self.position)
