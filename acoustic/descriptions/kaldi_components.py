@@ -37,6 +37,15 @@ _IDENTITIES = (
 Values = npt.NDArray[np.float64]
 
 
+def attention_rows(component: Component) -> dict[str, list[int]]:
+    """Return the rows of the input of attention that are keys, values and queries, these with a row for each frame."""
+    heads, key_rows, value_rows = (component.fields[label] for label in ("NumHeads", "KeyDim", "ValueDim"))
+    rows = np.arange(component.in_rows).reshape(heads, -1)
+    ends = np.cumsum([key_rows, value_rows, key_rows])
+    keys, values, queries, places = (part.ravel().tolist() for part in np.split(rows, ends, axis=1))
+    return {"keys": keys, "values": values, "queries": queries + places}
+
+
 class ComponentBuilder:
     """Adds the nodes of components to a network.
 
@@ -238,11 +247,79 @@ class ComponentBuilder:
         normalised = [self.network.add("RMSNormalization", self.new_name(label), block) for block in blocks]
         return self.scaled(component.fields.get("TargetRms", 1.0), self.stacked(normalised, label), label)
 
-    def _permutation(self, name: str, component: Component, parts: list[Node], label: str) -> Node:
-        matrix = np.eye(component.in_rows)[component.fields["ColumnMap"]]
-        return self.network.add(
-            "Times", label, self.parameter(f"{name}.weights", matrix, learns=False), self.stacked(parts, label)
+    def selected(self, name: str, rows: npt.ArrayLike, node: Node, owner: str) -> Node:
+        """Return some rows of a node, in any order; name: of the constant matrix that selects them."""
+        matrix = np.eye(self.network.shapes[node.name].rows, dtype=np.float64)[np.asarray(rows, np.int64)]
+        selection = self.parameter(name, matrix, learns=False)
+        return self.network.add("Times", self.new_name(owner), selection, node)
+
+    def attention(
+        self, name: str, component: Component, queries: list[Node], keys: list[Node], values: list[Node], label: str
+    ) -> Node:
+        """Average the values of frames by how well their keys suit the query, for each head.
+
+        Parameters
+        ----------
+        name : str
+            Of the component.
+        component : Component
+        queries, keys, values : list of Node
+            As `attention_rows` selects them; keys and values of the frames of the component's offsets.
+        label : str
+
+        Returns
+        -------
+        Node
+
+        References
+        ----------
+        attention.h of Kaldi.
+        """
+        fields = component.fields
+        heads, key_rows, value_rows = (fields[label] for label in ("NumHeads", "KeyDim", "ValueDim"))
+        num_frames = len(component.offsets)
+        by_head = np.arange(num_frames * heads).reshape(num_frames, heads).T.ravel()
+        by_rows = np.repeat(np.eye(heads), key_rows, axis=1) * fields["KeyScale"]
+        scores = self.parameter(f"{name}.scores", by_rows, learns=False)
+        spread = self.parameter(f"{name}.spread", np.repeat(np.eye(heads), value_rows, axis=0), learns=False)
+        query = self.rows(queries, 0, heads * key_rows, label)
+        places = self.rows(queries, heads * key_rows, heads * num_frames, label)
+
+        def add(kind: str, *operands: Node) -> Node:
+            return self.network.add(kind, self.new_name(label), *operands)
+
+        fits = []
+        for number in range(num_frames):
+            key = self.rows(keys, number * heads * key_rows, heads * key_rows, label)
+            fits.append(add("Times", scores, add("ElementTimes", query, key)))
+        of_heads = self.selected(f"{name}.heads", by_head, self.stacked(fits, label), label)
+        logits = add("Plus", of_heads, places)
+        weights = self.stacked(
+            [add("Softmax", self.rows([logits], head * num_frames, num_frames, label)) for head in range(heads)], label
         )
+        of_frames = self.selected(f"{name}.frames", np.argsort(by_head), weights, label)
+        averages = []
+        for number in range(num_frames):
+            value = self.rows(values, number * heads * value_rows, heads * value_rows, label)
+            share = add("Times", spread, self.rows([of_frames], number * heads, heads, label))
+            averages.append(add("ElementTimes", share, value))
+        total = averages[0]
+        for average in averages[1:]:
+            total = add("Plus", total, average)
+        if not fields["OutputContext"]:
+            return total
+        first_weight = heads * value_rows
+        rows = np.concatenate(
+            [
+                np.arange(first_weight).reshape(heads, value_rows),
+                first_weight + np.arange(heads * num_frames).reshape(heads, num_frames),
+            ],
+            axis=1,
+        )
+        return self.selected(f"{name}.output", rows.ravel(), self.stacked([total, weights], label), label)
+
+    def _permutation(self, name: str, component: Component, parts: list[Node], label: str) -> Node:
+        return self.selected(f"{name}.weights", component.fields["ColumnMap"], self.stacked(parts, label), label)
 
     def _convolution(self, name: str, component: Component, parts: list[Node], label: str) -> Node:
         """Convolve an image whose columns are frames."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.descriptions.kaldi_components import ComponentBuilder
+from acoustic.descriptions.kaldi_components import ComponentBuilder, attention_rows
 from acoustic.descriptions.kaldi_frames import FEATURES, FrameGraph, Key, Reference
 from acoustic.network.network import Network
 from acoustic.network.traversal import time_reach
@@ -23,6 +23,7 @@ from acoustic.nodes.base import Node
 from acoustic.nodes.time_splice import FURTHEST
 from readers.config.feature_record import MAX_SUBSAMPLING, FeatureRecord
 from readers.errors import ModelError
+from readers.kaldi.nnet3.components import Component
 from readers.kaldi.nnet3.descriptors import Descriptor
 from readers.kaldi.nnet3.nnet import NnetModel, NnetNode, read_nnet_model
 from readers.kaldi.option_files import frame_subsampling
@@ -285,12 +286,30 @@ class _Conversion:
         if node.component:
             component = self.nnet.components[node.component]
             offsets, required = component.offsets, component.required_offsets
-        parts: list[Node] = []
+        frames: list[_Values] = []
         if node.input is not None:
-            values: _Values = []
-            for offset in offsets:
-                values += self._values(node.input, phase + offset, label, offset not in required)
-            parts = self._parts(values, label)
+            frames = [self._values(node.input, phase + offset, label, offset not in required) for offset in offsets]
+        if node.component and component.kind == "RestrictedAttentionComponent":
+            return [self._attention(node.component, component, frames, label)]
+        parts = self._parts([value for values in frames for value in values], label)
         if node.kind == "dim-range-node":
             return [self.builder.rows(parts, node.first_row, node.rows, label)]
         return self.builder.build(node.component, component, parts, label)
+
+    def _attention(self, name: str, component: Component, frames: list[_Values], label: str) -> Node:
+        """Return the node of attention to frames; what it takes of them is selected before they are spliced."""
+        taken: dict[tuple[str, str], Node] = {}
+
+        def take(kind: str, frames_of_kind: list[_Values]) -> list[Node]:
+            values: _Values = []
+            for frame in frames_of_kind:
+                node, steps = frame[0] if len(frame) == 1 else (self._stacked(frame, label), 0)
+                if (kind, node.name) not in taken:
+                    rows = attention_rows(component)[kind]
+                    taken[kind, node.name] = self.builder.selected(f"{name}.{kind}", rows, node, label)
+                values.append((taken[kind, node.name], steps))
+            return self._parts(values, label)
+
+        own_frame = frames[component.offsets.index(0)]
+        queries = take("queries", [own_frame])
+        return self.builder.attention(name, component, queries, take("keys", frames), take("values", frames), label)

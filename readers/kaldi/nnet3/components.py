@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from readers.kaldi.nnet3.convolution import ConvolutionModel, read_convolution_model
+from readers.kaldi.nnet3.convolution import FURTHEST, ConvolutionModel, read_convolution_model
 from readers.kaldi.objects import Floats, KaldiObjects
 
 MOST_INNER = 1000  # components of a composite one
 GATES = 5  # rows of each cell that the nonlinearity of LSTMs takes: three gates, the input and the cell before
+MOST_PARTS = 1000  # blocks and factors of a value, heads of attention and its frames
+MOST_REORDERED = 6000  # rows of what is permuted, and of the input of attention: a matrix does so
 MASKS = 3  # rows that scale the gates for dropout
 
 _READ: Mapping[str, Callable[[KaldiObjects], Any]] = {
@@ -56,6 +58,10 @@ _STATISTICS = _kinds(
 _AFFINE = _UPDATABLE | _GRADIENT | _kinds(matrix="LinearParams", vector="BiasParams")
 _LINEAR = _UPDATABLE | _GRADIENT | _kinds(matrix="Params")
 _PER_ELEMENT = _UPDATABLE | _GRADIENT | _kinds(vector="Params Offsets", integer="Rank", number="MaxChangePerMinibatch")
+_ATTENTION = (
+    *("NumHeads", "KeyDim", "ValueDim", "TimeStride"),
+    *("NumLeftInputs", "NumRightInputs", "NumLeftInputsRequired", "NumRightInputsRequired"),
+)
 
 # Fields by type: those that it must have, then the kinds of all.
 COMPONENTS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
@@ -103,6 +109,16 @@ COMPONENTS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
             integer="Dim NumElementsClipped NumElementsProcessed",
             number="ClippingThreshold SelfRepairClippedProportionThreshold SelfRepairTarget SelfRepairScale",
             boolean="NormBasedClipping",
+        ),
+    ),
+    "RestrictedAttentionComponent": (
+        (*_ATTENTION, "OutputContext", "KeyScale"),
+        _kinds(
+            integer=" ".join(_ATTENTION),
+            boolean="OutputContext",
+            number="KeyScale StatsCount",
+            vector="EntropyStats",
+            matrix="PosteriorStats",
         ),
     ),
     "CompositeComponent": (
@@ -182,16 +198,24 @@ class Component:
 
     @property
     def offsets(self) -> list[int]:
-        """The frames that it sees; 0 for all but TDNN components and convolutions."""
+        """The frames that it sees; 0 for all but TDNN components, convolutions and attention."""
         if "Model" in self.fields:
             return self.convolution.time_offsets
+        if "TimeStride" in self.fields:
+            return self._attended(self.fields["NumLeftInputs"], self.fields["NumRightInputs"])
         offsets: list[int] = self.fields["TimeOffsets"].tolist() if "TimeOffsets" in self.fields else [0]
         return offsets
 
     @property
     def required_offsets(self) -> list[int]:
         """Those of the offsets whose frames cannot be missing."""
+        if "TimeStride" in self.fields:
+            return self._attended(self.fields["NumLeftInputsRequired"], self.fields["NumRightInputsRequired"])
         return self.convolution.required if "Model" in self.fields else self.offsets
+
+    def _attended(self, num_before: int, num_after: int) -> list[int]:
+        """Return the frames of so many inputs on each side."""
+        return [number * self.fields["TimeStride"] for number in range(-num_before, num_after + 1)]
 
     @property
     def convolution(self) -> ConvolutionModel:
@@ -286,20 +310,40 @@ def _sizes(component: Component) -> tuple[str, int, int]:
             return "", fields["OutputDim"], fields["OutputDim"]
         case "ElementwiseProductComponent":
             in_rows, out_rows = fields["InputDim"], fields["OutputDim"]
-            fault = f"{in_rows} rows for products of {out_rows}" if out_rows < 1 or in_rows % out_rows else ""
-            return fault, in_rows, out_rows
+            fits = out_rows > 0 and in_rows % out_rows == 0 and in_rows // out_rows <= MOST_PARTS
+            return "" if fits else f"{in_rows} rows for products of {out_rows}", in_rows, out_rows
+        case "RestrictedAttentionComponent":
+            heads, key_rows, value_rows, stride, before, after, needed_before, needed_after = (
+                fields[label] for label in _ATTENTION
+            )
+            context = before + 1 + after
+            in_rows = heads * (2 * key_rows + value_rows + context)
+            if (
+                min(heads, key_rows, value_rows, stride) < 1
+                or not (0 <= needed_before <= before and 0 <= needed_after <= after)
+                or max(heads, context) > MOST_PARTS
+                or stride * context > FURTHEST
+                or in_rows > MOST_REORDERED
+                or fields["KeyScale"] <= 0
+            ):
+                sizes = " ".join(f"{fields[label]}" for label in _ATTENTION)
+                return f"sizes {sizes}, key scale {fields['KeyScale']:g}", 0, 0
+            out_rows = value_rows + (context if fields["OutputContext"] else 0)
+            return "", in_rows, heads * out_rows
         case "CompositeComponent":
             pairs = pairwise(component.inner)
             fault = next((f"{a.out_rows} rows before {b.in_rows}" for a, b in pairs if a.out_rows != b.in_rows), "")
             return fault, component.inner[0].in_rows, component.inner[-1].out_rows
         case "PermuteComponent":
             rows = len(fields["ColumnMap"])
-            is_map = np.array_equal(np.sort(fields["ColumnMap"]), np.arange(rows))
-            return "" if is_map else f"a column map of {rows} that is no permutation", rows, rows
+            is_map = rows <= MOST_REORDERED and np.array_equal(np.sort(fields["ColumnMap"]), np.arange(rows))
+            fault = "" if is_map else f"a column map of {rows} that is no permutation of at most {MOST_REORDERED}"
+            return fault, rows, rows
         case "NormalizeComponent":
             rows = fields.get("Dim", fields.get("InputDim", 0))
             block = fields.get("BlockDim", rows)
-            fault = "" if rows > 0 and block > 0 and rows % block == 0 else f"blocks of {block} rows"
+            fits = block > 0 and rows % block == 0 and rows // block <= MOST_PARTS
+            fault = "" if fits else f"blocks of {block} rows"
             return fault or ("a logarithm of the deviation" if fields.get("AddLogStddev") else ""), rows, rows
     if "LinearParams" in fields or ("Params" in fields and component.kind == "LinearComponent"):
         rows, cols = component.matrix.shape

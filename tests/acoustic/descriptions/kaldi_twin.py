@@ -40,6 +40,22 @@ def convolved(fields, frames):
     return out.ravel()
 
 
+def attention(fields, frames):
+    """frames: by their offset, None for one that is missing."""
+    heads, key_dim, value_dim = fields["NumHeads"], fields["KeyDim"], fields["ValueDim"]
+    shown = [np.zeros_like(frames[0]) if frame is None else frame for _, frame in sorted(frames.items())]
+    out = []
+    for head in range(heads):
+        blocks = [np.split(frame, heads)[head] for frame in shown]
+        query, places = np.split(np.split(frames[0], heads)[head][key_dim + value_dim :], [key_dim])
+        fits = [fields["KeyScale"] * query @ block[:key_dim] for block in blocks] + places
+        weights = np.exp(fits) / np.exp(fits).sum()
+        out.append(sum(weight * block[key_dim : key_dim + value_dim] for weight, block in zip(weights, blocks)))
+        if fields["OutputContext"]:
+            out.append(weights)
+    return np.concatenate(out)
+
+
 def component_value(component, frames):
     """The output (rows,) of a component; frames: its input by the offset in time."""
     fields = component.fields
@@ -54,6 +70,8 @@ def component_value(component, frames):
             return total + (fields["BiasParams"] if len(fields["BiasParams"]) else 0)
         case "TimeHeightConvolutionComponent":
             return convolved(fields, frames)
+        case "RestrictedAttentionComponent":
+            return attention(fields, frames)
         case "RectifiedLinearComponent":
             return np.maximum(x, 0)
         case "SigmoidComponent":

@@ -12,7 +12,7 @@ from readers.errors import ArgonautError
 from readers.kaldi.nnet3.nnet import read_nnet_model
 from readers.minibatches.sequence_layout import SequenceLayout
 from tests.acoustic.descriptions.kaldi_twin import evaluate
-from tests.readers.kaldi.layers import convolutional_network, lstm_network, old_lstm_network
+from tests.readers.kaldi.layers import attention_network, convolutional_network, lstm_network, old_lstm_network
 from tests.readers.kaldi.models import Writer, put_model
 
 
@@ -40,6 +40,8 @@ def features_of(model, num_frames):
     [
         (convolutional_network(1), 1, 9, True),
         (convolutional_network(2), 3, 10, False),
+        (attention_network(1), 1, 9, True),
+        (attention_network(2, has_context=False), 3, 20, False),
         (old_lstm_network(3), 1, 8, False),
         (old_lstm_network(4), 3, 13, True),
         (lstm_network(5), 3, 1, True),
@@ -66,7 +68,7 @@ def test_a_stream_of_an_lstm_equals_the_twin(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", [lstm_network(9), convolutional_network(9)])
+@pytest.mark.parametrize("network", [lstm_network(9), convolutional_network(9), attention_network(9)])
 def test_gradients_equal_differences(tmp_path, network):
     path = put(tmp_path / "final.mdl", network)
     network = read_kaldi_network(path, 3, precision="double")
@@ -85,11 +87,11 @@ def test_gradients_equal_differences(tmp_path, network):
     parameters = {comparison.parameter for comparison in comparisons}
     learnt = {node.name for node in network.parameters() if node.needs_gradient}
     assert parameters == learnt
-    assert {"l1.W.recurrent", "l2.lstm.peephole2"} <= learnt or {"cnn2.weights", "composite.1.bias"} <= learnt
+    assert any({"l1.W.recurrent", "l2.lstm.peephole2", "cnn2.weights", "composite.1.bias", "below.bias"} & learnt)
     assert max(comparison.error for comparison in comparisons) < 1e-5
 
 
-@pytest.mark.parametrize("network", [lstm_network(10), convolutional_network(10)])
+@pytest.mark.parametrize("network", [lstm_network(10), convolutional_network(10), attention_network(10)])
 def test_the_exported_network_gives_the_same(tmp_path, network):
     onnxruntime = pytest.importorskip("onnxruntime")
     onnx_export = pytest.importorskip("acoustic.export.onnx_export")

@@ -14,7 +14,7 @@ from readers.kaldi.fst import read_fst
 from readers.kaldi.lattice import read_word_table
 from tests.fuzz.format import Format, text, written
 from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
-from tests.readers.kaldi.layers import convolutional_network, lstm_network, old_lstm_network
+from tests.readers.kaldi.layers import attention_network, convolutional_network, lstm_network, old_lstm_network
 from tests.readers.kaldi.models import Writer, put_model
 
 
@@ -117,7 +117,7 @@ def use_audio_archive(path) -> None:
 def model(path, rng: random.Random) -> None:
     """A final.mdl of nnet3, binary or text."""
     writer = Writer(rng.random() < 0.7)
-    network = rng.choice((None, lstm_network, old_lstm_network, convolutional_network))
+    network = rng.choice((None, lstm_network, old_lstm_network, convolutional_network, attention_network))
     if network is None:
         path.write_bytes(put_model(writer, rng.randrange(9)).content)
         return

@@ -87,6 +87,35 @@ def put_convolution(writer, sizes, offsets, required, weights, bias):
     writer.token("<RankInOut>").integer(2, 2)
 
 
+def put_attention(writer, sizes, has_context):
+    """sizes: heads, rows of a key and of a value, inputs before and after, frames between them, required inputs."""
+    labels = ("NumHeads", "KeyDim", "ValueDim", "NumLeftInputs", "NumRightInputs", "TimeStride")
+    for label, size in zip((*labels, "NumLeftInputsRequired", "NumRightInputsRequired"), sizes, strict=True):
+        writer.token(f"<{label}>").integer(size)
+    writer.token("<OutputContext>").boolean(has_context).token("<KeyScale>").number(0.5)
+    writer.token("<StatsCount>").number(0.0, double=True).token("<EntropyStats>").vector([])
+    writer.token("<PosteriorStats>").matrix(np.zeros((0, 0)))
+
+
+def attention_network(seed, has_context=True):
+    """Attention of 2 heads to 4 frames, of which the first and the last may be missing."""
+    rng = np.random.default_rng(seed)
+    lines = [
+        "input-node name=input dim=3",
+        "component-node name=below component=below input=input",
+        "component-node name=attention component=attention input=below",
+        "component-node name=last component=last input=attention",
+        "output-node name=output input=last",
+    ]
+    rows = 14 if has_context else 6
+    components = {
+        "below": (NATURAL, put_affine, NATURAL, rng.normal(size=(22, 3)), rng.normal(size=22)),
+        "attention": ("RestrictedAttentionComponent", put_attention, (2, 2, 3, 2, 1, 3, 1, 0), has_context),
+        "last": ("LinearComponent", put_linear, rng.normal(size=(6, rows))),
+    }
+    return lines, components, (3, 0)
+
+
 def projected_lstm(name, source, delay, rng, in_rows, dropout=None):
     """Lines and components of a fast-lstmp-layer with 2 cells, 1 recurrent and 1 other row."""
     mask = "" if dropout is None else f", {name}.mask"

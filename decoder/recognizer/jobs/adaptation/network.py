@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from acoustic.network.model_file import load_model, save_model, scoring_bytes
 from acoustic.network.network import Network
@@ -165,9 +166,9 @@ def _reader(network: Network, utterances: Sequence[SpokenUtterance], scorer: Win
     num_values = scorer.ivector_dim
     ivector = next(name for name in network.features if network.feature_records[name].extractor) if num_values else None
     (features,) = (name for name in network.features if name != ivector)
-    frames = {}
-    ivectors = {}
-    labels = {}
+    frames: dict[str, npt.ArrayLike] = {}
+    ivectors: dict[str, npt.ArrayLike] = {}
+    labels: dict[str, npt.ArrayLike] = {}
     for utterance in utterances:
         assert utterance.labels is not None
         rows = np.ascontiguousarray(utterance.features.T)

@@ -5,7 +5,7 @@ import pytest
 
 from readers.errors import FormatError
 from readers.kaldi.nnet3.nnet import read_nnet_model
-from tests.readers.kaldi.layers import convolutional_network, lstm_network
+from tests.readers.kaldi.layers import attention_network, convolutional_network, lstm_network
 from tests.readers.kaldi.models import Writer, put_model
 
 
@@ -16,9 +16,10 @@ def content_of(network, binary):
 
 LSTM = content_of(lstm_network(0), False).decode()
 CONVOLUTION = content_of(convolutional_network(0), False).decode()
+ATTENTION = content_of(attention_network(0), False).decode()
 
 
-@pytest.mark.parametrize("network", [lstm_network(0), convolutional_network(0)])
+@pytest.mark.parametrize("network", [lstm_network(0), convolutional_network(0), attention_network(0)])
 def test_both_forms_are_equal(tmp_path, network):
     models = []
     for binary in (True, False):
@@ -87,7 +88,17 @@ def test_both_forms_are_equal(tmp_path, network):
             "<SigmoidComponent> <Dim> 5",
             "6 rows before 5; expected sizes that",
         ),
-        (CONVOLUTION, "<ColumnMap> [ ", "<ColumnMap> [ 15 ", "a column map of 15 that is no permutation; expected"),
+        (CONVOLUTION, "<ColumnMap> [ ", "<ColumnMap> [ 15 ", "a column map of 15 that is no permutation of at"),
+        (
+            ATTENTION,
+            "<NumHeads> 2 ",
+            "<NumHeads> 0 ",
+            "a RestrictedAttentionComponent: sizes 0 2 3 3 2 1 1 0, key scale",
+        ),
+        (ATTENTION, "<NumLeftInputsRequired> 1", "<NumLeftInputsRequired> 3", "sizes 2 2 3 3 2 1 3 0, key scale 0.5"),
+        (ATTENTION, "<TimeStride> 3", "<TimeStride> 9999", "sizes 2 2 3 9999 2 1 1 0, key scale 0.5; expected sizes"),
+        (ATTENTION, "<KeyScale> 0.5", "<KeyScale> 0", "key scale 0; expected sizes that fit"),
+        (ATTENTION, "<KeyDim> 2", "<KeyDim> 3", "attention: 22 rows; expected 26, as its component takes"),
         (LSTM, "<UseDropout> T", "<UseDropout> F", "l1.lstm: 13 rows; expected 10, as its component takes"),
         (LSTM, "<SelfRepairProb>", "<SelfRepairPros>", "'<SelfRepairPros>' in component 'l1.lstm', a LstmNonlin"),
         (LSTM, "<OutputDim> 3", "<OutputDim> 0", "a DropoutMaskComponent: 0 rows in, 0 out; expected sizes that fit"),
