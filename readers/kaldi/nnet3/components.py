@@ -106,7 +106,7 @@ COMPONENTS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "ClipGradientComponent": (
         ("Dim",),
         _kinds(
-            integer="Dim NumElementsClipped NumElementsProcessed",
+            integer="Dim NumElementsClipped NumElementsProcessed NumSelfRepaired NumBackpropped",
             number="ClippingThreshold SelfRepairClippedProportionThreshold SelfRepairTarget SelfRepairScale",
             boolean="NormBasedClipping",
         ),

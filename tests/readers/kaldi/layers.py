@@ -33,6 +33,7 @@ def put_clipping(writer, rows):
     writer.token("<Dim>").integer(rows).token("<ClippingThreshold>").number(30.0)
     writer.token("<NormBasedClipping>").boolean(True)
     writer.token("<NumElementsClipped>").integer(0).token("<NumElementsProcessed>").integer(0)
+    writer.token("<NumSelfRepaired>").integer(0).token("<NumBackpropped>").integer(0)
 
 
 def put_mask(writer, proportion):
