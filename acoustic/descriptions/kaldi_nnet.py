@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.descriptions.kaldi_components import ComponentBuilder, attention_rows
-from acoustic.descriptions.kaldi_frames import FEATURES, FrameGraph, Key, Reference
+from acoustic.descriptions.kaldi_frames import FEATURES as FEATURES
+from acoustic.descriptions.kaldi_frames import FrameGraph, Key, Reference
 from acoustic.network.network import Network
 from acoustic.network.traversal import time_reach
 from acoustic.nodes.base import Node

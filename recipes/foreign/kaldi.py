@@ -60,8 +60,7 @@ def _find(root: Path) -> _Files:
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     """Convert the network, features, i-vectors, graph and language model."""
-    from acoustic.descriptions.kaldi_frames import FEATURES
-    from acoustic.descriptions.kaldi_nnet import network_of_nnet
+    from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
     from decoder.graph.foreign.kaldi_graph import kaldi_graph
     from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
