@@ -1,7 +1,5 @@
 """Models of Kaldi are adapted to speech like ours: the weights change, and the result is packed and exported."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -17,23 +15,25 @@ from decoder.recognizer.packing import rewrite
 from readers.common.report import silent
 from recipes.packing import PackOptions, make_bundle
 from tests.readers.kaldi.layers import lstm_network
-from tests.readers.kaldi.models import LINES, Writer, components_of, put_model
+from tests.readers.kaldi.models import Writer, put_model
 from tests.recipes.foreign import test_kaldi
 
 directory = test_kaldi.directory
 RATE = 8000
 
 
-def put_network(directory, has_ivectors):
-    """Write a network whose first layer takes features of the size of cepstra; without i-vectors, one of LSTMs."""
-    lines, components, context = (LINES, components_of(0), (6, 4)) if has_ivectors else lstm_network(1)
-    first = "lda" if has_ivectors else "t1"
-    *kind, weights, bias = components[first]
-    components[first] = (*kind, weights / 50, bias)
+def put_network(directory):
+    """Write LSTMs that take an i-vector, whose first layer takes features of the size of cepstra."""
+    lines, components, context = lstm_network(1)
+    lines = [
+        "input-node name=ivector dim=2",
+        *(line.replace("1))", "1), ReplaceIndex(ivector, t, 0))") for line in lines),
+    ]
+    *kind, weights, bias = components["t1"]
+    ivector_weights = np.random.default_rng(2).normal(size=(len(weights), 2))
+    components["t1"] = (*kind, np.concatenate([weights, ivector_weights], axis=1) / 50, bias)
     content = put_model(Writer(True), lines=lines, components=components, context=context).content
     (directory / "am" / "final.mdl").write_bytes(content)
-    if not has_ivectors:
-        shutil.rmtree(directory / "ivector")
 
 
 def utterances(front_end, num_utterances):
@@ -51,13 +51,12 @@ def utterances(front_end, num_utterances):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_ivectors", [True, False])
-def test_an_epoch_of_adaptation_is_packed_and_exported(tmp_path, directory, has_ivectors):
+def test_an_epoch_of_adaptation_is_packed_and_exported(tmp_path, directory):
     onnxruntime = pytest.importorskip("onnxruntime")
-    put_network(directory, has_ivectors)
+    put_network(directory)
     old = Bundle.open(make_bundle(PackOptions(experiment=directory, output=tmp_path / "old.argo")).path)
     front_end, _ = open_bundle(old)
-    assert bool(front_end.scorer.ivector_dim) == has_ivectors
+    assert front_end.scorer.ivector_dim == 2
     *training, held_out = utterances(front_end, 4)
     adapted = adapt_network(
         old, front_end.scorer, training, [held_out], SpeechOptions(epochs=1, rate=0.01, kl_weight=0.1), silent
@@ -79,9 +78,10 @@ def test_an_epoch_of_adaptation_is_packed_and_exported(tmp_path, directory, has_
     steps = np.arange(-front_end.scorer.edges[0], scores.shape[1] + front_end.scorer.edges[1])
     last = held_out.features.shape[1] - 1
     windows = np.clip(3 * steps[:, np.newaxis] + [-1, 0, 1], 0, last)
-    inputs = {"input": held_out.features[:3].T[windows].reshape(len(steps), -1)}
-    if has_ivectors:
-        inputs["ivector"] = held_out.features[3:].T[windows[:, 1]]
+    inputs = {
+        "input": held_out.features[:3].T[windows].reshape(len(steps), -1),
+        "ivector": held_out.features[3:].T[windows[:, 1]],
+    }
     (exported,) = session.run(None, inputs)
     begin = front_end.scorer.edges[0]
     # Beyond its end an exported stack of frames repeats its own last frame.
