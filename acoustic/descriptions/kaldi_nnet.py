@@ -5,16 +5,19 @@ is n frames, and a node of Kaldi becomes one of ours for each phase, the frame's
 depends on; phases share their parameters.  So no frame is computed that Kaldi would not compute.
 
 Kaldi repeats the first and the last frame of the features beyond the ends.  The record of the network asks for that
-(`FeatureRecord.edges`), because layers of time offsets would otherwise repeat their own values.
+(`FeatureRecord.edges`), because layers of time offsets would otherwise repeat their own values.  It repeats as many as
+the context of the model has.  What cannot be computed from them, such as the state of an LSTM before the first frame,
+is 0 where a descriptor has IfDefined; delays and masks see to that.
 """
 
-from collections.abc import Iterator
+import math
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from acoustic.descriptions.kaldi_components import ComponentBuilder, attention_rows
+from acoustic.descriptions.kaldi_frames import FEATURES as FEATURES
+from acoustic.descriptions.kaldi_frames import FrameGraph, Key, Reference
 from acoustic.network.network import Network
 from acoustic.network.traversal import time_reach
 from acoustic.nodes.base import Node
@@ -26,22 +29,8 @@ from readers.kaldi.nnet3.descriptors import Descriptor
 from readers.kaldi.nnet3.nnet import NnetModel, NnetNode, read_nnet_model
 from readers.kaldi.option_files import frame_subsampling
 
-FEATURES = "input"  # Kaldi's name of the features; other inputs are i-vectors
 OUTPUT = "output"
 SCORES = "ScaledLogLikelihood"
-# Frames in which further training renews the statistics of batch normalisation, as in shipped layers; with 0, the first
-# minibatch would replace those of the model.
-TIME_CONSTANT = 10_000.0
-_ELEMENTWISE = {
-    "RectifiedLinearComponent": "RectifiedLinear",
-    "SigmoidComponent": "Sigmoid",
-    "TanhComponent": "Tanh",
-    "SoftmaxComponent": "Softmax",
-    "LogSoftmaxComponent": "LogSoftmax",
-    "DropoutComponent": "Dropout",
-    "GeneralDropoutComponent": "Dropout",
-}
-_IDENTITIES = ("NoOpComponent", "SpecAugmentTimeMaskComponent")
 # Values of a node at frames: the phase of the node, and how many steps later.
 _Values = list[tuple[Node, int]]
 
@@ -77,7 +66,7 @@ def read_kaldi_network(
     FormatError
         With file and byte, for another file and for components that are not known.
     ModelError
-        For a network that depends on frames in another way, such as a recurrent one.
+        For a network that depends on frames in another way.
     OSError
     """
     subsampling = frame_subsampling(path) if subsampling is None else subsampling
@@ -94,7 +83,7 @@ def network_of_nnet(
 
 
 class _Conversion:
-    """Builds the network of a model, from its output down."""
+    """Builds the network of a model, from its inputs up."""
 
     def __init__(self, model: NnetModel, subsampling: int, network: Network, first_is_last: bool) -> None:
         self.nnet = model.nnet
@@ -103,138 +92,150 @@ class _Conversion:
         self.first_is_last = first_is_last
         self.network = network
         self.network.source = self.nnet.source
-        self._phases: dict[tuple[str, int], Node] = {}
-        self._parameters: dict[str, dict[str, Node]] = {}
-        self._constants: dict[float, Node] = {}
-        output = self._node(OUTPUT)
-        assert output.input is not None  # only inputs have none
+        self.builder = ComponentBuilder(network)
+        self._phases: dict[Key, list[Node]] = {}
+        self._masks: dict[tuple[str, int], Node] = {}
+        self._open_delays: list[tuple[Node, Key]] = []
+        if not {FEATURES, OUTPUT} <= self.nnet.nodes.keys():
+            missing = min({FEATURES, OUTPUT} - self.nnet.nodes.keys(), key=(OUTPUT, FEATURES).index)
+            raise ModelError(
+                f"{self.nnet.source}: no node {missing!r}; expected a network with {FEATURES!r} and {OUTPUT!r}"
+            )
+        self.frames = FrameGraph(self.nnet, self.step, OUTPUT)
+        self.context = self._context(model)
+        # Columns of repeated frames that the context of the model reaches, beyond those that a column stacks.
+        self.edges = [max(0, math.ceil((frames - self.beside) / self.step)) for frames in self.context]
         self._add_input(FEATURES, self.step + 1 - self.step % 2)
-        for name, phases in self._demanded().items():
-            for phase in sorted(phases):
+        for name, phase in self.frames.order:
+            if self.nnet.nodes[name].kind in ("component-node", "dim-range-node"):
                 self._phases[name, phase] = self._build(name, self.nnet.nodes[name], phase)
-        scores = self._stacked(self._values(output.input, 0, OUTPUT), SCORES)
+        for delay, (name, phase) in self._open_delays:
+            network.connect(delay, self.builder.stacked(self._parts_of(name, phase), name))
+        output = self.nnet.nodes[OUTPUT].input
+        assert output is not None  # only inputs have none
+        scores = self._stacked(self._values(output, 0, OUTPUT), SCORES)
         if len(model.priors):
-            priors = self._parameter("priors", np.log(model.priors)[:, np.newaxis], learns=False)
+            priors = self.builder.parameter("priors", np.log(model.priors)[:, np.newaxis], learns=False)
             scores = self.network.add("Minus", SCORES, scores, priors)
         else:
-            scores = self.network.add("Plus", SCORES, scores, self._constant(0.0))
+            scores = self.network.add("Plus", SCORES, scores, self.builder.constant(0.0))
         self.network.outputs.append(SCORES)
-        past, future = time_reach(scores)
+        if not self.frames.has_optional:  # the model may have other outputs, which take more context
+            self.edges = [int(steps) for steps in time_reach(scores)]
         self.network.feature_records[FEATURES] = FeatureRecord(
-            context=(self.beside, self.beside), subsampling=subsampling, edges=(int(past), int(future))
+            context=(self.beside, self.beside), subsampling=subsampling, edges=(self.edges[0], self.edges[1])
         )
         self.network.validate()
 
-    def _refuse(self, found: str, expected: str) -> NoReturn:
-        raise ModelError(f"{self.nnet.source}: {found}; expected {expected}")
-
-    def _node(self, name: str) -> NnetNode:
-        if name not in self.nnet.nodes:
-            self._refuse(f"no node {name!r}", f"a network with {FEATURES!r} and {OUTPUT!r}")
-        return self.nnet.nodes[name]
+    def _context(self, model: NnetModel) -> tuple[int, int]:
+        """Return the context of a model, with which its output can be computed at least."""
+        needed = self.frames.context[OUTPUT, 0]
+        if self.frames.has_optional and (model.context[0] < needed[0] or model.context[1] < needed[1]):
+            self.frames.refuse(
+                f"a context of {model.context[0]} and {model.context[1]} frames",
+                f"at least {needed[0]:g} and {needed[1]:g}, as the network takes",
+            )
+        return model.context
 
     def _add_input(self, name: str, window: int) -> Node:
         if name not in self.network.nodes:
-            self.network.add("InputValue", name, rows=self._node(name).rows * window, tag="feature")
+            self.network.add("InputValue", name, rows=self.nnet.nodes[name].rows * window, tag="feature")
         return self.network[name]
 
-    def _parameter(self, name: str, value: npt.NDArray[np.float64], learns: bool = True, **options: float) -> Node:
-        rows, cols = value.shape
-        node = self.network.add(
-            "Parameter", name, rows=rows, cols=cols, init="fixedValue", needGradient=learns, **options
-        )
-        self.network.set_value(node, value)
-        return node
+    def _values(self, descriptor: Descriptor, frame: int, owner: str, optional: bool = False) -> _Values:
+        """Return the values, to be stacked, of a descriptor at a frame that is counted from that of the step.
 
-    def _constant(self, value: float) -> Node:
-        if value not in self._constants:
-            self._constants[value] = self.network.add("Constant", f"constant{len(self._constants)}", value=value)
-        return self._constants[value]
-
-    def _new_name(self, name: str) -> str:
-        """Return a name that is free: the given one with a number."""
-        number = 1
-        while f"{name}.{number}" in self.network.nodes:
-            number += 1
-        return f"{name}.{number}"
-
-    def _demanded(self) -> dict[str, set[int]]:
-        """Return the phases of each node on which the output depends, in the order of the file."""
-        phases: dict[str, set[int]] = {name: set() for name in self.nnet.nodes}
-        phases[OUTPUT].add(0)
-        for name, node in reversed(self.nnet.nodes.items()):  # nodes are below those that they take
-            offsets = self.nnet.components[node.component].offsets if node.component else [0]
-            if node.input is None:
-                continue
-            for phase in phases[name]:
-                for offset in offsets:
-                    for operand, frame in self._operands(node.input, phase + offset, name):
-                        phases[operand].add(frame % self.step)
-        inner = [name for name, node in self.nnet.nodes.items() if node.kind in ("component-node", "dim-range-node")]
-        return {name: phases[name] for name in inner}
-
-    def _operands(self, descriptor: Descriptor, frame: int, owner: str) -> Iterator[tuple[str, int]]:
-        """Yield the nodes of a descriptor at a frame, and the frames at which it takes them."""
-        if descriptor.kind == "node":
-            yield descriptor.name, frame
-            return
-        frame = self._moved(descriptor, frame, owner)
-        for operand in descriptor.operands:
-            yield from self._operands(operand, frame, owner)
-
-    def _moved(self, descriptor: Descriptor, frame: int, owner: str) -> int:
-        """Return the frame at which a descriptor takes its operands."""
-        kind = descriptor.kind
-        if kind == "Offset":
-            return frame + int(descriptor.value)
-        if kind not in ("Round", "ReplaceIndex") or all(map(self._is_ivector, descriptor.nodes())):
-            return frame
-        if kind == "Round" and self.step % int(descriptor.value) == 0:
-            return frame - frame % int(descriptor.value)
-        self._refuse(f"node {owner!r} has a {kind} of frames", f"one of an input other than {FEATURES!r}")
-
-    def _values(self, descriptor: Descriptor, frame: int, owner: str) -> _Values:
-        """Return the values, to be stacked, of a descriptor at a frame that is counted from that of the step."""
+        optional: whether 0 stands for what cannot be computed.
+        """
         kind = descriptor.kind
         if kind == "node":
-            return [self._value(descriptor.name, frame)]
+            reference = Reference(descriptor.name, frame, optional)
+            return [(self._optional(reference, owner), 0)] if optional else self._value(reference)
         if kind == "Append":
-            return [value for operand in descriptor.operands for value in self._values(operand, frame, owner)]
-        frame = self._moved(descriptor, frame, owner)
-        if kind in ("Offset", "Round", "ReplaceIndex"):
-            return self._values(descriptor.operands[0], frame, owner)
+            return [value for operand in descriptor.operands for value in self._values(operand, frame, owner, optional)]
+        frame = self.frames.moved(descriptor, frame, owner)
+        if kind in ("Offset", "Round", "ReplaceIndex", "IfDefined"):
+            return self._values(descriptor.operands[0], frame, owner, optional or kind == "IfDefined")
         if kind == "Scale":
             (operand,) = descriptor.operands
-            node = self._stacked(self._values(operand, frame, owner), owner)
-            scaled = self.network.add("Scale", self._new_name(owner), self._constant(descriptor.value), node)
-            return [(scaled, 0)]
-        if kind == "Sum":
-            summands = [operand for operand in descriptor.operands if operand.kind != "Const"]
-            biases = [operand for operand in descriptor.operands if operand.kind == "Const"]
-            if not summands:
-                self._refuse(f"node {owner!r} is a Sum of Const", "one of nodes")
-            total = self._stacked(self._values(summands[0], frame, owner), owner)
-            for operand in summands[1:]:
-                addend = self._stacked(self._values(operand, frame, owner), owner)
-                total = self.network.add("Plus", self._new_name(owner), total, addend)
-            for operand in biases:
-                total = self.network.add("Plus", self._new_name(owner), total, self._constant(operand.value))
-            return [(total, 0)]
-        self._refuse(f"node {owner!r} has the descriptor {kind}", "Append, Sum, Scale, Offset, ReplaceIndex or Round")
+            node = self._stacked(self._values(operand, frame, owner, optional), owner)
+            return [(self.builder.scaled(descriptor.value, node, owner), 0)]
+        assert kind in ("Sum", "Const")
+        summands = [operand for operand in descriptor.operands if operand.kind != "Const"]
+        biases = [operand for operand in descriptor.operands if operand.kind == "Const"]
+        if not summands:
+            self.frames.refuse(f"node {owner!r} has a Const alone", "Const in a Sum with nodes")
+        total = self._stacked(self._values(summands[0], frame, owner, optional), owner)
+        for operand in summands[1:]:
+            addend = self._stacked(self._values(operand, frame, owner, optional), owner)
+            total = self.network.add("Plus", self.builder.new_name(owner), total, addend)
+        for operand in biases:
+            constant = self.builder.constant(operand.value)
+            total = self.network.add("Plus", self.builder.new_name(owner), total, constant)
+        return [(total, 0)]
 
-    def _is_ivector(self, name: str) -> bool:
-        return name != FEATURES and self._node(name).kind == "input-node"
-
-    def _value(self, name: str, frame: int) -> tuple[Node, int]:
-        """Return the node that holds the values of a node of Kaldi at a frame, and how many steps later."""
-        node = self._node(name)
-        if node.kind == "input-node":
-            if name != FEATURES:
-                return self._add_input(name, 1), 0
+    def _value(self, reference: Reference) -> _Values:
+        """Return the nodes that hold the values of a node of Kaldi at a frame, and how many steps later."""
+        name, frame, _ = reference
+        if self.frames.is_ivector(name):
+            return [(self._add_input(name, 1), 0)]
+        if name == FEATURES:
             steps, place = divmod(frame + self.beside, self.step)
-            return self._frame(place, node.rows), steps
-        steps, phase = divmod(frame, self.step)
-        return self._phases[name, phase], steps
+            return [(self._frame(place, self.nnet.nodes[name].rows), steps)]
+        steps = self.frames.steps(reference)
+        return [(part, steps) for part in self._phases[self.frames.key(reference)]]
+
+    def _optional(self, reference: Reference, owner: str) -> Node:
+        """Return the value of a node of Kaldi at a frame, and 0 where the context does not suffice for it.
+
+        A delay gives 0 at steps that lie before the first one or after the last one, and masks at more of them.
+        """
+        name, frame, _ = reference
+        key = self.frames.key(reference)
+        steps = self.frames.steps(reference)
+        if self.frames.is_ivector(name):
+            return self._add_input(name, 1)
+        before, after = self.frames.context[key]
+        if math.isinf(before):
+            self.frames.refuse(f"node {owner!r} may lack {name!r}, which depends on no frame", "IfDefined of frames")
+        rows = self.nnet.nodes[name].rows
+        if steps:
+            node = self.network.add_node(
+                "PastValue" if steps < 0 else "FutureValue",
+                self.builder.new_name(f"{owner}.delay"),
+                [None],
+                {"rows": rows, "timeStep": abs(steps), "defaultHiddenActivity": 0.0},
+            )
+            self._open_delays.append((node, key))
+        else:
+            node = self.builder.stacked(self._parts_of(*key), owner)
+        num_missing = (
+            math.ceil((before - self.context[0] - frame) / self.step) + self.edges[0],
+            math.ceil((after - self.context[1] + frame) / self.step) + self.edges[1],
+        )
+        for direction, count, of_delay in zip(("Past", "Future"), num_missing, (-steps, steps), strict=True):
+            if count > max(of_delay, 0):
+                mask = self._mask(f"{direction}Value", count)
+                node = self.network.add("RowElementTimes", self.builder.new_name(f"{owner}.known"), node, mask)
+        self.builder.recurrent.add(node.name)
+        return node
+
+    def _mask(self, kind: str, count: int) -> Node:
+        """Return a row of ones, but for zeros at so many steps at the beginning or at the end."""
+        if (kind, count) not in self._masks:
+            name = f"{kind.removesuffix('Value').lower()}{count}"
+            zeros = self.network.add("Scale", f"{name}.zeros", self.builder.constant(0.0), self._slice(0, 1))
+            ones = self.network.add("Plus", f"{name}.ones", zeros, self.builder.constant(1.0))
+            self._masks[kind, count] = self.network.add(
+                kind, name, ones, rows=1, timeStep=count, defaultHiddenActivity=0.0
+            )
+        return self._masks[kind, count]
+
+    def _parts_of(self, name: str, phase: int) -> list[Node]:
+        """Return the nodes of a key."""
+        if name == FEATURES:
+            return [node for node, _ in self._value(Reference(name, phase, False))]
+        return self._phases[name, phase]
 
     def _frame(self, place: int, rows: int) -> Node:
         """Return the frame at a place of the frames that an input column stacks."""
@@ -244,17 +245,18 @@ class _Conversion:
             first = place * rows
             if self.first_is_last:
                 slices = [self._slice(first + rows - 1, 1), self._slice(first, rows - 1)]
-                self._phases[FEATURES, place] = self.network.add("RowStack", self._new_name(FEATURES), *slices)
+                node = self.network.add("RowStack", self.builder.new_name(FEATURES), *slices)
             else:
-                self._phases[FEATURES, place] = self._slice(first, rows)
-        return self._phases[FEATURES, place]
+                node = self._slice(first, rows)
+            self._phases[FEATURES, place] = [node]
+        return self._phases[FEATURES, place][0]
 
     def _slice(self, first: int, rows: int) -> Node:
         """Return some rows of the features."""
-        return self.network.add("RowSlice", self._new_name(FEATURES), FEATURES, startRow=first, numRows=rows)
+        return self.network.add("RowSlice", self.builder.new_name(FEATURES), FEATURES, startRow=first, numRows=rows)
 
-    def _stacked(self, values: _Values, owner: str) -> Node:
-        """Return the node of values that are stacked; those of one node side by side are spliced together."""
+    def _parts(self, values: _Values, owner: str) -> list[Node]:
+        """Return the nodes of values; those of one node side by side are spliced together."""
         parts: list[tuple[Node, list[int]]] = []
         for node, steps in values:
             if parts and parts[-1][0] is node and steps not in parts[-1][1]:
@@ -264,72 +266,51 @@ class _Conversion:
         nodes = []
         for node, steps_of_node in parts:
             if max(map(abs, steps_of_node)) > FURTHEST:
-                self._refuse(f"node {owner!r} looks {max(map(abs, steps_of_node))} steps away", f"at most {FURTHEST}")
+                self.frames.refuse(
+                    f"node {owner!r} looks {max(map(abs, steps_of_node))} steps away", f"at most {FURTHEST}"
+                )
             if steps_of_node == [0]:
                 nodes.append(node)
             else:
                 offsets = ":".join(map(str, steps_of_node))
-                nodes.append(self.network.add("TimeSplice", self._new_name(owner), node, offsets=offsets))
-        return nodes[0] if len(nodes) == 1 else self.network.add("RowStack", self._new_name(owner), *nodes)
+                nodes.append(self.network.add("TimeSplice", self.builder.new_name(owner), node, offsets=offsets))
+        return nodes
 
-    def _build(self, name: str, node: NnetNode, phase: int) -> Node:
-        """Return the node of a component or of a range of rows, at a phase."""
-        assert node.input is not None
+    def _stacked(self, values: _Values, owner: str) -> Node:
+        """Return the node of values that are stacked."""
+        return self.builder.stacked(self._parts(values, owner), owner)
+
+    def _build(self, name: str, node: NnetNode, phase: int) -> list[Node]:
+        """Return the nodes of a component or of a range of rows, at a phase."""
         label = f"{name}+{phase}" if phase else name
+        offsets = required = [0]
+        if node.component:
+            component = self.nnet.components[node.component]
+            offsets, required = component.offsets, component.required_offsets
+        frames: list[_Values] = []
+        if node.input is not None:
+            frames = [self._values(node.input, phase + offset, label, offset not in required) for offset in offsets]
+        if node.component and component.kind == "RestrictedAttentionComponent":
+            return [self._attention(node.component, component, frames, label)]
+        parts = self._parts([value for values in frames for value in values], label)
         if node.kind == "dim-range-node":
-            operand = self._stacked(self._values(node.input, phase, label), label)
-            return self.network.add("RowSlice", label, operand, startRow=node.first_row, numRows=node.rows)
-        component = self.nnet.components[node.component]
-        offsets = component.offsets
-        values = [value for offset in offsets for value in self._values(node.input, phase + offset, label)]
-        operand = self._stacked(values, label)
-        if component.kind in _IDENTITIES:
-            return operand
-        if component.kind in _ELEMENTWISE:
-            return self.network.add(_ELEMENTWISE[component.kind], label, operand)
-        if node.component not in self._parameters:
-            self._parameters[node.component] = self._parameters_of(node.component, component)
-        parameters = self._parameters[node.component]
-        if component.kind == "BatchNormComponent":
-            return self.network.add(
-                "BatchNormalization",
-                label,
-                operand,
-                *(parameters[key] for key in ("scale", "bias", "mean", "invstd")),
-                epsilon=component.fields["Epsilon"],
-                normalizationTimeConstant=TIME_CONSTANT,
-            )
-        last = "Times" if "weights" in parameters else "DiagTimes"
-        factor = parameters.get("weights", parameters.get("scale"))
-        if factor is not None:
-            bias_follows = "bias" in parameters
-            operand = self.network.add(last, self._new_name(label) if bias_follows else label, factor, operand)
-        return self.network.add("Plus", label, operand, parameters["bias"]) if "bias" in parameters else operand
+            return [self.builder.rows(parts, node.first_row, node.rows, label)]
+        return self.builder.build(node.component, component, parts, label)
 
-    def _parameters_of(self, name: str, component: Component) -> dict[str, Node]:
-        """Return the parameters of a component: weights, scale, bias, mean and invstd, those that it has."""
-        fields = component.fields
-        rows = component.out_rows
+    def _attention(self, name: str, component: Component, frames: list[_Values], label: str) -> Node:
+        """Return the node of attention to frames; what it takes of them is selected before they are spliced."""
+        taken: dict[tuple[str, str], Node] = {}
 
-        def column(suffix: str, values: npt.NDArray[np.float64], learns: bool) -> Node:
-            """Add a vector, repeated for each block of rows."""
-            return self._parameter(f"{name}.{suffix}", np.tile(values, rows // len(values))[:, np.newaxis], learns)
+        def take(kind: str, frames_of_kind: list[_Values]) -> list[Node]:
+            values: _Values = []
+            for frame in frames_of_kind:
+                node, steps = frame[0] if len(frame) == 1 else (self._stacked(frame, label), 0)
+                if (kind, node.name) not in taken:
+                    rows = attention_rows(component)[kind]
+                    taken[kind, node.name] = self.builder.selected(f"{name}.{kind}", rows, node, label)
+                values.append((taken[kind, node.name], steps))
+            return self._parts(values, label)
 
-        if component.kind == "BatchNormComponent":
-            invstd = 1 / np.sqrt(np.maximum(fields["StatsVar"], 0.0) + fields["Epsilon"])
-            return {
-                "scale": column("scale", np.array([fields["TargetRms"]]), False),
-                "bias": column("bias", np.zeros(1), False),
-                "mean": column("mean", fields["StatsMean"], False),
-                "invstd": column("invstd", invstd, False),
-            }
-        if component.kind in ("FixedScaleComponent", "FixedBiasComponent", "ScaleAndOffsetComponent"):
-            learns = component.kind == "ScaleAndOffsetComponent"
-            vectors = {"scale": fields.get("Scales"), "bias": fields.get("Offsets", fields.get("Bias"))}
-            return {key: column(key, values, learns) for key, values in vectors.items() if values is not None}
-        learns = component.kind != "FixedAffineComponent"
-        orthonormal = float(fields.get("OrthonormalConstraint", 0.0))
-        parameters = {"weights": self._parameter(f"{name}.weights", component.matrix, learns, orthonormal=orthonormal)}
-        if len(component.bias):
-            parameters["bias"] = self._parameter(f"{name}.bias", component.bias[:, np.newaxis], learns)
-        return parameters
+        own_frame = frames[component.offsets.index(0)]
+        queries = take("queries", [own_frame])
+        return self.builder.attention(name, component, queries, take("keys", frames), take("values", frames), label)

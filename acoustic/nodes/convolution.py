@@ -145,6 +145,8 @@ class Convolution(WindowProduct):
         Steps of the window, in pixels.
     zeroPadding : bool
         Whether windows may reach beyond the image, where pixels are 0.
+    lowerPad, upperPad : int
+        Without zeroPadding, rows of zeros before the first row of the image and after the last.
     maxTempMemSizeInSamples : int
         The largest number of images that are packed at a time; 0 for the fastest number.
     imageLayout : str
@@ -161,6 +163,8 @@ class Convolution(WindowProduct):
         Option("horizontalSubsample", int, positional=True),
         Option("verticalSubsample", int, positional=True),
         Option("zeroPadding", bool, False),
+        Option("lowerPad", int, 0),
+        Option("upperPad", int, 0),
         Option("maxTempMemSizeInSamples", int, 0),
         IMAGE_LAYOUT,
     )
@@ -179,8 +183,24 @@ class Convolution(WindowProduct):
         return Shape(rows, width * height * pixels.channels)
 
     def infer_shape(self, w: Shape, image: Shape) -> Shape:
-        names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample", "zeroPadding")
-        self.windows = sliding_windows(self, (w, image), image_of(image), *(self.settings[name] for name in names))
+        names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample")
+        padding = self.settings["lowerPad"], self.settings["upperPad"]
+        if min(padding) < 0 or (self.settings["zeroPadding"] and max(padding)):
+            raise self.shape_error(
+                (w, image), f"lowerPad={padding[0]} and upperPad={padding[1]} to be at least 0, and 0 with zeroPadding"
+            )
+        width, height, step_right, step_down = (self.settings[name] for name in names)
+        self.windows = sliding_windows(
+            self,
+            (w, image),
+            image_of(image),
+            width,
+            height,
+            step_right,
+            step_down,
+            self.settings["zeroPadding"],
+            padding,
+        )
         if w.rows != self.settings["outputChannels"]:
             raise self.shape_error((w, image), f"w to have {self.settings['outputChannels']} rows, outputChannels")
         return self.infer_product(w, image)
@@ -213,14 +233,19 @@ def sliding_windows(
     step_right: int,
     step_down: int,
     padded: bool = False,
+    padding: tuple[int, int] = (0, 0),
 ) -> ImageWindows:
-    """Return the windows over an image; raise ShapeError with the operands' shapes if none fits."""
+    """Return the windows over an image; raise ShapeError with the operands' shapes if none fits.
+
+    padding: rows of zeros before the first row and after the last.
+    """
     if image is None:
         raise node.shape_error(shapes, "an image, which comes from ImageInput or Reshape with imageWidth and so on")
     if min(width, height, step_right, step_down) < 1:
         raise node.shape_error(shapes, f"window {width}x{height} and steps {step_right}, {step_down} to be at least 1")
-    rows = spread(image.height, height, step_down, padded)
+    rows = spread(image.height + sum(padding), height, step_down, padded)
     cols = spread(image.width, width, step_right, padded)
     if not rows or not cols:
         raise node.shape_error(shapes, f"a window of at most {image.width}x{image.height}, not {width}x{height}")
+    rows = range(rows.start - padding[0], rows.stop - padding[0], rows.step)
     return ImageWindows(image, rows, cols, height, range(width))

@@ -149,6 +149,21 @@ class KaldiObjects:
         (count,) = struct.unpack("<i", self._take(4, "the size of a vector"))
         return self._array(np.dtype("<i4"), (count,), begin).copy()
 
+    def integer_pairs(self) -> list[tuple[int, int]]:
+        """Return a vector of pairs of integers, `1,2` in text."""
+        begin = self.position
+        if self.is_binary:
+            if self._take(1, "pairs of integers") != b"\x04":
+                self.refuse(repr(self.data[begin : begin + 1]), "integers of 4 bytes", begin)
+            (count,) = struct.unpack("<i", self._take(4, "the number of pairs"))
+            values = self._array(np.dtype("<i4"), (count, 2), begin).ravel().tolist()
+        else:
+            pairs = [word.split(",") for word in self._bracket().split()]
+            if any(len(pair) != 2 for pair in pairs):
+                self.refuse(f"{len(pairs)} words", "pairs such as -1,0", begin)
+            values = self._integers([number for pair in pairs for number in pair], begin)
+        return list(zip(values[::2], values[1::2], strict=True))
+
     def line(self) -> str:
         """Return the text up to the end of the line, without it."""
         end = self.data.find(b"\n", self.position)
@@ -178,7 +193,9 @@ class KaldiObjects:
                 self.refuse(f"{len(rows)} rows of unequal length", "a matrix", begin)
             return self._finite(np.array(rows, np.float64).reshape(len(rows), -1 if rows else 0), begin)
         if self.data.startswith(b"C", begin):
-            return self._finite(self._compressed(), begin)
+            with np.errstate(over="ignore", invalid="ignore"):  # of a header that is not finite
+                values = self._compressed()
+            return self._finite(values, begin)
         dtype = self._type("M", "a matrix")
         return self._finite(self._array(dtype, (self.integer(), self.integer()), begin), begin)
 

@@ -5,8 +5,10 @@ Source: nnet-nnet.cc and am-nnet-simple.cc of Kaldi.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from readers.common.report import Figures
@@ -167,56 +169,93 @@ def read_nnet(objects: KaldiObjects) -> Nnet:
         components[name] = read_component(objects, name)
     objects.expect("</Nnet3>")
     nodes: dict[str, NnetNode] = {}
+    begins: dict[str, int] = {}
     for begin, line in lines:
-        try:
-            _add_node(nodes, line, components)
-        except ValueError as fault:
-            message = f"{fault}"
-            found, _, expected = message.partition("; expected ")
-            objects.refuse(found, expected, begin)
+        with _refused_at(objects, begin):
+            name, node = _parse_node(line, components)
+            if name in nodes:
+                raise ValueError(f"node {name!r} again; expected each name once")
+            nodes[name] = node
+            begins[name] = begin
+    for name, node in nodes.items():
+        with _refused_at(objects, begins[name]):
+            nodes[name] = _checked(name, node, nodes, components)
+    try:
+        TopologicalSorter({name: required_nodes(node) for name, node in nodes.items()}).prepare()
+    except CycleError as fault:
+        loop = [str(name) for name in fault.args[1]]
+        objects.refuse(f"a loop {' <- '.join(loop)}"[:100], "IfDefined in each loop", begins[loop[0]])
     return Nnet(f"{objects.path}", nodes, components)
 
 
-def _add_node(nodes: dict[str, NnetNode], line: str, components: Mapping[str, Component]) -> None:
-    """Add the node of a configuration line.  Raises ValueError."""
+@contextmanager
+def _refused_at(objects: KaldiObjects, begin: int) -> Iterator[None]:
+    """Turn ValueError into FormatError with a position."""
+    try:
+        yield
+    except ValueError as fault:
+        found, _, expected = f"{fault}".partition("; expected ")
+        objects.refuse(found, expected, begin)
+
+
+def required_nodes(node: NnetNode) -> set[str]:
+    """Return the names of the nodes without whose values a node has none; those of IfDefined may be missing."""
+
+    def names(descriptor: Descriptor) -> Iterator[str]:
+        if descriptor.kind == "node":
+            yield descriptor.name
+        elif descriptor.kind != "IfDefined":
+            for operand in descriptor.operands:
+                yield from names(operand)
+
+    return set(names(node.input)) if node.input is not None else set()
+
+
+def _parse_node(line: str, components: Mapping[str, Component]) -> tuple[str, NnetNode]:
+    """Return the name and node of a configuration line; an output has no rows yet.  Raises ValueError."""
     kind, _, text = line.partition(" ")
     settings = dict(_SETTING.findall(text))
     required, optional = _SETTINGS.get(kind, (set[str](), set[str]()))
     if not required or not required <= settings.keys() <= required | optional:
         raise ValueError(f"{line[:60]!r}; expected {', '.join(_SETTINGS)} with their settings")
     name = settings["name"].strip()
-    if name in nodes:
-        raise ValueError(f"node {name!r} again; expected each name once")
     if kind == "input-node":
-        nodes[name] = NnetNode(kind, _count(settings["dim"], 1))
-        return
+        return name, NnetNode(kind, _count(settings["dim"], 1))
     if kind == "dim-range-node":
         descriptor = parse_descriptor(settings["input-node"])
-        rows = _count(settings["dim"], 1)
-        first_row = _count(settings["dim-offset"], 0)
-        in_rows = _rows(descriptor, nodes)
-        if first_row + rows > in_rows:
-            raise ValueError(f"{name}: rows up to {first_row + rows}; expected at most {in_rows}")
-        nodes[name] = NnetNode(kind, rows, descriptor, first_row=first_row)
-        return
+        return name, NnetNode(kind, _count(settings["dim"], 1), descriptor, first_row=_count(settings["dim-offset"], 0))
     descriptor = parse_descriptor(settings["input"])
-    in_rows = _rows(descriptor, nodes)
     if kind == "output-node":
-        nodes[name] = NnetNode(kind, in_rows, descriptor)
-        return
+        return name, NnetNode(kind, 0, descriptor)
     component = components.get(settings["component"].strip())
     if component is None:
         raise ValueError(f"{name}: component {settings['component']!r} is missing; expected one of the file")
-    if component.in_rows != in_rows:
-        raise ValueError(f"{name}: {in_rows} rows; expected {component.in_rows}, as its component takes")
-    nodes[name] = NnetNode(kind, component.out_rows, descriptor, settings["component"].strip())
+    # A mask takes nothing, and is said to take itself.
+    taken = None if component.kind == "DropoutMaskComponent" else descriptor
+    return name, NnetNode(kind, component.out_rows, taken, settings["component"].strip())
+
+
+def _checked(name: str, node: NnetNode, nodes: Mapping[str, NnetNode], components: Mapping[str, Component]) -> NnetNode:
+    """Return a node, an output with its rows, if its rows fit those of its input.  Raises ValueError."""
+    if node.input is None:
+        return node
+    in_rows = _rows(node.input, nodes)
+    if node.kind == "output-node":
+        return replace(node, rows=in_rows)
+    if node.kind == "dim-range-node":
+        if node.first_row + node.rows > in_rows:
+            raise ValueError(f"{name}: rows up to {node.first_row + node.rows}; expected at most {in_rows}")
+    elif components[node.component].in_rows != in_rows:
+        expected = components[node.component].in_rows
+        raise ValueError(f"{name}: {in_rows} rows; expected {expected}, as its component takes")
+    return node
 
 
 def _rows(descriptor: Descriptor, nodes: Mapping[str, NnetNode]) -> int:
-    """Return the rows of a descriptor.  Raises ValueError for a node that is not above, and for unequal summands."""
+    """Return the rows of a descriptor.  Raises ValueError for a node that is missing, and for unequal summands."""
     if descriptor.kind == "node":
-        if descriptor.name not in nodes:
-            raise ValueError(f"node {descriptor.name!r} is not above; expected a network without loops")
+        if descriptor.name not in nodes or nodes[descriptor.name].kind == "output-node":
+            raise ValueError(f"node {descriptor.name!r} is missing; expected an input, a component or a range of rows")
         return nodes[descriptor.name].rows
     if descriptor.kind == "Const":
         return descriptor.dim

@@ -80,7 +80,6 @@ def test_phases_that_the_output_does_not_need_are_left_out(tmp_path):
         ("Scale(0.66, t1.dropout)", "ReplaceIndex(t1.dropout, t, 0)", "'f2.noop' has a ReplaceIndex of frames"),
         ("Scale(0.66, t1.dropout)", "Round(t1.dropout, 2)", "'f2.noop' has a Round of frames; expected one of an i"),
         ("name=output input", "name=output2 input", "no node 'output'; expected a network with 'input' and 'output'"),
-        ("input=tanh objective", "input=IfDefined(tanh) objective", "'output' has the descriptor IfDefined"),
     ],
 )
 def test_other_networks_are_refused(tmp_path, old, new, message):

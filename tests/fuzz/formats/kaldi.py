@@ -19,6 +19,7 @@ from readers.kaldi.objects import KaldiObjects
 from readers.kaldi.transition_model import read_transition_model
 from tests.fuzz.format import Format, text, written
 from tests.readers.kaldi.fst_files import lookahead_file, ngram_file, vector_file
+from tests.readers.kaldi.layers import attention_network, convolutional_network, lstm_network, old_lstm_network
 from tests.readers.kaldi.models import Writer, put_gaussians, put_model, put_transitions, put_tree
 
 
@@ -120,7 +121,13 @@ def use_audio_archive(path) -> None:
 
 def model(path, rng: random.Random) -> None:
     """A final.mdl of nnet3, binary or text."""
-    path.write_bytes(put_model(Writer(rng.random() < 0.7), rng.randrange(9)).content)
+    writer = Writer(rng.random() < 0.7)
+    network = rng.choice((None, lstm_network, old_lstm_network, convolutional_network, attention_network))
+    if network is None:
+        path.write_bytes(put_model(writer, rng.randrange(9)).content)
+        return
+    lines, components, context = network(rng.randrange(9))
+    path.write_bytes(put_model(writer, lines=lines, components=components, context=context).content)
 
 
 def gaussian_model(path, rng: random.Random) -> None:

@@ -130,6 +130,13 @@ def put_updatable(writer):
     return writer.token("<MaxChange>").number(0.75).token("<LearningRate>").number(0.001)
 
 
+NATURAL = "NaturalGradientAffineComponent"
+
+
+def put_dim(writer, rows):
+    writer.token("<Dim>").integer(rows)
+
+
 def put_affine(writer, kind, weights, bias):
     if kind != "FixedAffineComponent":
         put_updatable(writer)
@@ -196,42 +203,46 @@ output-node name=output-xent input=xent objective=linear
 """.replace("IVECTOR", "ReplaceIndex(ivector, t, 0)").splitlines()
 
 
-def put_nnet(writer, seed=0, lines=LINES):
-    """A network of most components and descriptors; its output has 6 rows."""
+def components_of(seed):
+    """The components of LINES: type, how it is put, and its values."""
     rng = np.random.default_rng(seed)
 
     def normal(*shape):
         return rng.normal(size=shape).astype("f4")
 
-    components = {
-        "lda": ("FixedAffineComponent", put_affine, normal(11, 11), normal(11)),
-        "t1.affine": ("NaturalGradientAffineComponent", put_affine, normal(4, 11), normal(4)),
+    return {
+        "lda": ("FixedAffineComponent", put_affine, "FixedAffineComponent", normal(11, 11), normal(11)),
+        "t1.affine": (NATURAL, put_affine, NATURAL, normal(4, 11), normal(4)),
         "t1.relu": ("RectifiedLinearComponent", put_statistics, 4),
         "t1.batchnorm": ("BatchNormComponent", put_batch_norm, normal(2), rng.uniform(0.5, 2, 2), 4),
         "t1.dropout": ("GeneralDropoutComponent", put_dropout, 4),
         "f2.linear": ("TdnnComponent", put_tdnn, [-1, 0], normal(2, 8), []),
         "f2.affine": ("TdnnComponent", put_tdnn, [0, 1], normal(4, 4), normal(4)),
-        "f2.noop": ("NoOpComponent", lambda out, rows: out.token("<Dim>").integer(rows), 4),
+        "f2.noop": ("NoOpComponent", put_dim, 4),
         "f3.linear": ("LinearComponent", put_linear, normal(2, 4)),
-        "f3.affine": ("AffineComponent", put_affine, normal(4, 6), normal(4)),
+        "f3.affine": ("AffineComponent", put_affine, "AffineComponent", normal(4, 6), normal(4)),
         "f3.scale": ("ScaleAndOffsetComponent", put_scale_and_offset, normal(2), normal(2), 4),
-        "last": ("AffineComponent", put_affine, normal(6, 7), normal(6)),
+        "last": ("AffineComponent", put_affine, "AffineComponent", normal(6, 7), normal(6)),
         "tanh": ("TanhComponent", put_statistics, 6),
         "xent": ("LogSoftmaxComponent", put_statistics, 6),
     }
+
+
+def put_nnet(writer, lines, components):
+    """A network; components: as those of components_of."""
     writer.token("<Nnet3>").line("")
     for line in lines:
         writer.line(line)
     writer.line("").token("<NumComponents>").integer(len(components))
     for name, (kind, put, *values) in components.items():
         writer.token("<ComponentName>", name, f"<{kind}>")
-        put(*([writer, kind] if put is put_affine else [writer]), *values)
+        put(writer, *values)
         writer.token(f"</{kind}>")
     return writer.token("</Nnet3>")
 
 
-def put_model(writer, seed=0, lines=LINES, priors=()):
-    """A `final.mdl` with that network."""
-    put_nnet(put_transitions(writer), seed, lines)
-    writer.token("<LeftContext>").integer(6).token("<RightContext>").integer(4).token("<Priors>")
+def put_model(writer, seed=0, lines=LINES, priors=(), components=None, context=(6, 4)):
+    """A `final.mdl`, by default with the network of most components and descriptors, of 6 pdfs."""
+    put_nnet(put_transitions(writer), lines, components or components_of(seed))
+    writer.token("<LeftContext>").integer(context[0]).token("<RightContext>").integer(context[1]).token("<Priors>")
     return writer.vector(priors)

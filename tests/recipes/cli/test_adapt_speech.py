@@ -100,7 +100,7 @@ def test_a_network_with_more_errors_is_not_chosen():
 def test_a_slower_network_gets_every_third_frame_with_its_label_and_does_not_count_the_edges():
     frames = np.arange(14, dtype=np.float32).reshape(2, 7)
     utterance = SpokenUtterance("u", "s", ("a",), 0.07, frames, frames, np.array([4, 0, 2]))
-    scorer = SimpleNamespace(subsampling=3, window=3, edges=(1, 2), num_outputs=5)
+    scorer = SimpleNamespace(subsampling=3, window=3, edges=(1, 2), num_outputs=5, ivector_dim=0)
     reader = _reader(SimpleNamespace(features=["features"]), [utterance], scorer)
     (minibatch,) = reader.minibatches(epoch=0, minibatch_size=256, epoch_size=0)
     labels = np.asarray(minibatch.matrices[LABELS])

@@ -202,8 +202,6 @@ def _adapt_to_speech(
 ) -> SpeechFit:
     """Adapt the network of a bundle, and count the errors of what is held out before and after."""
     front_end, decoder = open_bundle(bundle)
-    if front_end.scorer.ivector_dim:
-        raise ConfigError(f"{bundle.path}: its network takes i-vectors, by which it adapts; expected one without them")
     if words is not None:
         graphs = transcript_graphs(bundle, recognising_network(bundle), words.words.dictionary)
     spoken = speech.align(front_end, Aligner(graphs), progress)

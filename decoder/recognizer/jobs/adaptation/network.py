@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from acoustic.network.model_file import load_model, save_model, scoring_bytes
 from acoustic.network.network import Network
@@ -160,13 +161,19 @@ def _unstored(node: Node) -> list[Node]:
 
 def _reader(network: Network, utterances: Sequence[SpokenUtterance], scorer: WindowScorer) -> ArrayReader:
     """Return whole utterances in the form in which the network was trained."""
-    (features,) = network.features
     step = scorer.subsampling
-    frames = {}
-    labels = {}
+    # The last rows of features are i-vectors, if the network has an input for them.
+    num_values = scorer.ivector_dim
+    ivector = next(name for name in network.features if network.feature_records[name].extractor) if num_values else None
+    (features,) = (name for name in network.features if name != ivector)
+    frames: dict[str, npt.ArrayLike] = {}
+    ivectors: dict[str, npt.ArrayLike] = {}
+    labels: dict[str, npt.ArrayLike] = {}
     for utterance in utterances:
         assert utterance.labels is not None
-        frames[utterance.name] = np.ascontiguousarray(utterance.features.T)
+        rows = np.ascontiguousarray(utterance.features.T)
+        frames[utterance.name] = rows[:, : rows.shape[1] - num_values]
+        ivectors[utterance.name] = rows[:, rows.shape[1] - num_values :]
         num_frames = utterance.features.shape[1]
         # A column stands for the frames around its own, since training shifts columns by half of their distance.
         nearest = (np.arange(num_frames) + step // 2) // step
@@ -174,7 +181,7 @@ def _reader(network: Network, utterances: Sequence[SpokenUtterance], scorer: Win
     beside = scorer.window // 2
     excerpts = ExcerptOptions(subsampling=step, context=scorer.edges)
     return ArrayReader(
-        {features: frames, LABELS: labels},
+        {features: frames, LABELS: labels} | ({ivector: ivectors} if ivector else {}),
         ArrayReaderOptions(
             frame_mode=False, parallel=(UTTERANCES if step > 1 else 1,), excerpts=excerpts, ignores_mismatch=True
         ),

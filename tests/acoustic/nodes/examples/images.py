@@ -16,6 +16,20 @@ def convolved(image, kernel, steps, padded, maps=2):
     return Example("Convolution", shapes, value, frames=(1,), images={1: image}, options=options)
 
 
+def padded_convolution(image, kernel, steps, lower, upper):
+    width, height, channels = image
+
+    def value(w, y):
+        pixels = y.reshape((channels, height, width, -1), order="F")
+        padded = np.pad(pixels, ((0, 0), (lower, upper), (0, 0), (0, 0)))
+        taller = Image(width, height + lower + upper, channels)
+        return convolution(w, padded.reshape((taller.size, -1), order="F"), taller, kernel, steps, False)
+
+    shapes = ((2, kernel[0] * kernel[1] * channels), (int(np.prod(image)), 5))
+    options = convolution_options(2, kernel, steps, False) | {"lowerPad": lower, "upperPad": upper}
+    return Example("Convolution", shapes, value, frames=(1,), images={1: image}, options=options)
+
+
 def pooling(type_name, function, image, window, steps):
     def value(y):
         return pooled(y, Image(*image), window, steps, function)
@@ -50,6 +64,7 @@ def batch_normalisation(rows, cols, **options):
 EXAMPLES = [
     convolved((3, 4, 2), (2, 3), (1, 1), False),
     convolved((5, 4, 1), (3, 2), (2, 1), True),
+    padded_convolution((3, 4, 2), (3, 2), (1, 2), 1, 2),
     pooling("MaxPooling", max, (4, 6, 2), (1, 3), (1, 3)),
     pooling("MaxPooling", max, (4, 4, 1), (3, 2), (1, 1)),
     pooling("AveragePooling", np.mean, (4, 6, 2), (1, 3), (1, 3)),
@@ -62,6 +77,7 @@ EXAMPLES = [
 
 BAD_SHAPES = [
     ("Convolution", ((2, 7), (24, None)), convolution_options(2, (2, 3), (1, 1), False)),
+    ("Convolution", ((2, 4), (24, None)), convolution_options(2, (2, 1), (1, 1), True) | {"lowerPad": 1}),
     ("MaxPooling", ((24, None),), pooling_options((2, 2), (1, 1))),
     ("AveragePooling", ((24, None),), pooling_options((2, 2), (1, 1))),
     ("TimeConvolution", ((2, 5), (10, None)), {"offsets": "-1:1"}),

@@ -80,7 +80,11 @@ def test_other_descriptors_are_refused(text, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("<TanhComponent>", "<LstmNonlinearityComponent>", "component 'tanh' is a LstmNonlinearityComponent; expected"),
+        (
+            "<TanhComponent>",
+            "<StatisticsPoolingComponent>",
+            "component 'tanh' is a StatisticsPoolingComponent; expected",
+        ),
         ("<RankIn>", "<RankOf>", "'<RankOf>' in component 't1.affine', a NaturalGradientAffineComponent; expected"),
         ("<StatsVar>", "<StatsMean>", "'<StatsMean>' in component 't1.batchnorm', a BatchNormComponent; expected its"),
         (
@@ -103,7 +107,9 @@ def test_other_descriptors_are_refused(text, message):
         ("input-node name=input", "input-knot name=input", "expected input-node, component-node"),
         ("component=lda ", "component=lad ", "lda: component 'lad' is missing; expected one of the file"),
         ("input=lda\n", "input=input\n", "t1.affine: 3 rows; expected 11, as its component takes"),
-        ("input=lda\n", "input=t1.relu\n", "node 't1.relu' is not above; expected a network without loops"),
+        ("input=t1.dropout\n", "input=f2.noop\n", "a loop f2."),
+        ("input=lda\n", "input=lad\n", "node 'lad' is missing; expected an input, a component or a range of rows"),
+        ("input=lda\n", "input=output\n", "node 'output' is missing; expected an input, a component or a range of"),
         ("Sum(Scale(0.66, t1.dropout)", "Sum(Scale(0.66, input)", "a Sum of 3 and 4 rows; expected equal numbers"),
         ("dim-offset=1", "dim-offset=2", "part: rows up to 5; expected at most 4"),
         ("name=tanh component", "name=last component", "node 'last' again; expected each name once"),
