@@ -49,14 +49,15 @@ def test_features_of_other_conventions_do_not_agree(configs):
     records = [feature_record(config) for config in configs]
     for i, record in enumerate(records):
         assert FeatureRecord.parse(json.loads(json.dumps(record.as_json())), "x") == record
-        assert [other.mismatch("a", record, "why") is None for other in records] == [i == j for j in range(len(records))]
+        agrees = [other.mismatch("a", record, "why") is None for other in records]
+        assert agrees == [i == j for j in range(len(records))]
         assert FeatureRecord.of_header(record.settings["TARGETKIND"], 100_000).mismatch("a", record, "why") is None
 
 
 @pytest.mark.parametrize("value", ["", "nemo", 3, "X" * 17])
 def test_a_record_with_a_broken_toolkit_is_refused(value):
     data = FeatureRecord({"TOOLKIT": value}).as_json()
-    with pytest.raises(FormatError, match="TOOLKIT is .*; expected the name of a toolkit"):
+    with pytest.raises(FormatError, match=r"TOOLKIT is .*; expected the name of a toolkit"):
         FeatureRecord.parse(data, "x")
 
 
