@@ -349,7 +349,7 @@ class CorpusLabels:
         return classes
 
     def in_columns(self, classes: np.ndarray, frames: np.ndarray) -> np.ndarray:
-        """Return the classes (N,) of columns for those of the frames of an utterance, with `marks_begins`; no label is lost.
+        """Return the classes (N,) of columns for those of the frames of an utterance; no marked beginning is lost.
 
         frames: (N,) the frame of each column, ascending.  A label begins in the first column whose frame is not before
         its first one or, where another label begins there, in the next; at the end in an earlier one.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from readers.errors import ConfigError
 from readers.minibatches.randomisation import ChunkPlan
-from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.corpus import require_columns
+from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.streams import CorpusLabels
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
