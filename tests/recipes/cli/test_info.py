@@ -37,6 +37,7 @@ def figures_of(path, verbose=0):
 
 ARPA = "\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a\n\\end\\\n"
 
+
 @pytest.mark.parametrize("content", [ngram_files.trie(), ngram_files.dump(), ngram_files.dump(order=">")])
 def test_binary_ngram_models_of_sphinx(content, tmp_path):
     (tmp_path / "lm").write_bytes(content)
