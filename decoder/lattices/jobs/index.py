@@ -89,7 +89,8 @@ def _name_of(lattice: Path) -> str:
 def open_lattices(options: SomeLattices) -> list[tuple[str, Callable[[], Lattice]]]:
     """Return utterances, and functions that return their lattices.
 
-    Lattices of Kaldi are read at once, as archives have no index; the functions raise their faults.  Raises FormatError.
+    Lattices of Kaldi are read at once, as archives have no index; the functions raise their faults.
+    Raises FormatError.
     """
     if options.kaldi_words is None:
         return [(name, partial(read_slf, file)) for name, file in read_index(options.lattices)]

@@ -7,7 +7,9 @@ from readers.common.file_part import part_of
 from readers.errors import ModelError, ShapeError
 
 pytest.importorskip("onnxruntime")
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
+
+import onnx
 
 from acoustic.scoring.opening import open_scorer
 from acoustic.scoring.sequence_scorer import SequenceScorer
