@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from readers.common.report import Log
 from readers.errors import ConfigError, GraphError
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -64,6 +64,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         graph = build_triphone_graph(models, dictionary, lm, graph_options)
     except GraphError as fault:
         raise GraphError(f"{root}: {fault}") from fault
+    tell_dropped(graph, log)
     rows = models.rows_of()
     write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
     save_defaults(directory / "graph" / "graph.dg", GraphDefaults(GAUSSIAN_SEARCH))
@@ -72,7 +73,8 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         raise ConfigError(
             f"{features}: frames of {config.dim} values; expected {gaussians.dim}, as in {definitions[-1]}"
         )
-    mixtures_of(gaussians, feature_record(config, (parts.rate,))).save(directory / "model.safetensors")
+    record = feature_record(config, (parts.rate,))
+    mixtures_of(gaussians, record, f"{definitions[-1]}").save(directory / "model.safetensors")
     model = {"model": directory / "model.safetensors", "graph": directory / "graph" / "graph.dg"}
     return Conversion({**model, "features": features, "dict": dictionary_path})
 
