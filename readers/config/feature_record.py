@@ -124,9 +124,12 @@ class FeatureRecord:
         for name, value in settings.items():
             if name not in TYPES:
                 refuse("name of a setting of features", name, f"one of {', '.join(TYPES)}")
-            if not (_is_toolkit(value) if name == "TOOLKIT" else _fits(value, TYPES[name])):
+            if name == "TOOLKIT":
+                if not (isinstance(value, str) and _TOOLKIT.fullmatch(value)):
+                    refuse(name, value, "the name of a toolkit")
+            elif not _fits(value, TYPES[name]):
                 expected = {
-                    str: "the name of a toolkit" if name == "TOOLKIT" else "a kind of features",
+                    str: "a kind of features",
                     bool: "true or false",
                     tuple: f"at most {MAX_ROWS} numbers from -1e9 to 1e9",
                 }
@@ -303,10 +306,6 @@ def _fits(value: object, kind: type) -> bool:
     if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
         return False
     return -1e9 <= value <= 1e9  # not NaN either
-
-
-def _is_toolkit(value: object) -> bool:
-    return isinstance(value, str) and bool(_TOOLKIT.fullmatch(value))
 
 
 def _text(name: str, value: Any) -> str:
