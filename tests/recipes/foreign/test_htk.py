@@ -107,7 +107,10 @@ def test_trees_give_triphones_that_are_in_no_list(tmp_path):
     [
         ({"kind": "FBANK_D"}, "config: TARGETKIND = FBANK; expected FBANK_D, as in"),
         ({"config": CONFIG.replace("= 8", "= 9")}, "config: frames of 9 values; expected 8, as in"),
-        ({"config": f"{CONFIG}HIFREQ = 7000\n"}, "config: HIFREQ = 7000; expected at most 4000 Hz, half the sample rate"),
+        (
+            {"config": f"{CONFIG}HIFREQ = 7000\n"},
+            "config: HIFREQ = 7000; expected at most 4000 Hz, half the sample rate",
+        ),
         ({"hmmdefs": '~o <VECSIZE> 8 <FULLC>\n~h "a"\n'}, "hmmdefs:1: option <FULLC>, which is not supported"),
         ({"hmmdefs": ":\x00"}, "hmmdefs:1: byte 0x00 is not text"),
         ({"hmmdefs": '~o <DISCRETE> <STREAMINFO> 1 1\n~s "x" <DPROB> 1\n'}, "discrete output probabilities"),
