@@ -7,10 +7,9 @@ import numpy as np
 from acoustic.scoring.mixture_scorer import PADDING, MixtureModel, MixtureStream
 from decoder.gaussians.models import GaussianModels
 from readers.config.feature_record import FeatureRecord
-from readers.errors import ModelError
 
 
-def mixtures_of(models: GaussianModels, record: FeatureRecord, where: str = "Gaussian models") -> MixtureModel:
+def mixtures_of(models: GaussianModels, record: FeatureRecord) -> MixtureModel:
     """Return models with a codebook for each state.
 
     Parameters
@@ -18,8 +17,6 @@ def mixtures_of(models: GaussianModels, record: FeatureRecord, where: str = "Gau
     models : GaussianModels
     record : FeatureRecord
         How the features are computed.
-    where : str
-        Name of the models in messages.
 
     Returns
     -------
@@ -51,9 +48,7 @@ def mixtures_of(models: GaussianModels, record: FeatureRecord, where: str = "Gau
             norms.astype(np.float32),
             np.ascontiguousarray(weights.T, np.float32),
         )
-    if not all(np.isfinite(values).all() for values in (stream.means, stream.precisions, stream.norms)):
-        raise ModelError(f"{where}: a mean or variance is out of range; expected values that float32 can hold")
     codebooks = np.arange(len(counts), dtype=np.int32)
     model = MixtureModel(codebooks, [stream], record, models.dim, num_densities, math.inf)
-    model.check(where)
+    model.check("Gaussian models")
     return model

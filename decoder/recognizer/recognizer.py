@@ -391,8 +391,7 @@ class Recognizer(Variants):
         if self._alignment is None:
             if self._bundle is None or not self._has_tables():
                 raise ConfigError(
-                    f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment, grammars "
-                    "and new words"
+                    f"{self.name}: no dictionary and state_map; expected both in the bundle, for alignment"
                 )
             self._alignment = transcript_graphs(self._bundle, recognising_network(self._bundle))
         return self._alignment

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from readers.errors import ConfigError, GraphError
+from readers.errors import ConfigError, GraphError, ModelError
 from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
@@ -73,8 +73,12 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         raise ConfigError(
             f"{features}: frames of {config.dim} values; expected {gaussians.dim}, as in {definitions[-1]}"
         )
-    record = feature_record(config, (parts.rate,))
-    mixtures_of(gaussians, record, f"{definitions[-1]}").save(directory / "model.safetensors")
+    try:
+        mixtures = mixtures_of(gaussians, feature_record(config, (parts.rate,)))
+    except ModelError as fault:
+        expected = "expected values that float32 can hold"
+        raise ModelError(f"{definitions[-1]}: a mean or variance is out of range; {expected}") from fault
+    mixtures.save(directory / "model.safetensors")
     model = {"model": directory / "model.safetensors", "graph": directory / "graph" / "graph.dg"}
     return Conversion({**model, "features": features, "dict": dictionary_path})
 

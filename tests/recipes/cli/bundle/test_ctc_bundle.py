@@ -94,8 +94,6 @@ def test_what_an_onnx_bundle_cannot_do(parts, tmp_path):
     samples = np.ones(RATE, np.int16)
     with pytest.raises(ConfigError, match="no dictionary"):
         recognizer.align(samples, "AB", RATE)
-    with pytest.raises(ConfigError, match="for alignment, grammars and new words"):
-        recognizer.with_grammar("#JSGF V1.0; grammar g; public <s> = AB;", "jsgf")
     with pytest.raises(ConfigError, match="adaptation needs a network of Argonaut; this bundle has an ONNX model"):
         recognizer._bundle.native_model("adaptation")
     with pytest.raises(ConfigError, match=r"long, so that it must be divided at pauses, but .* whole utterances"):
