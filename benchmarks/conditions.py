@@ -8,6 +8,7 @@ letters, numbers, dates and commands, which was written for AN4's training trans
 """
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from features.augmentation.noises import coloured
 from readers.audio.audio_file import read_audio
 from readers.audio.resampling import resample
 from recipes.an4.corpus import find_sets
+from recipes.cli.console import run_guarded
 
 SILENCE = 3.0  # seconds
 NOISE = 20.0  # dB below the speech
@@ -72,10 +74,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", metavar="BUNDLE", help="bundle, or its name")
     parser.add_argument("data", type=Path, metavar="AN4", help="directory of the corpus")
-    arguments = parser.parse_args()
+    sys.exit(run_guarded(measure, parser.parse_args()))
+
+
+def measure(arguments: argparse.Namespace) -> int:
     utterances = find_sets(arguments.data)["test"]
     references = {utterance.name: utterance.words for utterance in utterances}
-    recognizer = Recognizer.load(arguments.bundle)
+    recognizer = Recognizer.load(arguments.bundle).with_audio(upsample=True)  # of 8 kHz
     listeners = {"language model": recognizer, "grammar": recognizer.with_grammar(GRAMMAR, "jsgf")}
     for condition, change in CONDITIONS.items():
         for name, listener in listeners.items():
@@ -86,6 +91,7 @@ def main() -> None:
                 found[utterance.name] = [word.text for word in listener.transcribe(samples, rate).words]
             total = score(references, found).total
             print(f"{condition:<36} {name:<16} WER {total.word_error_rate:5.1f} %", flush=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Computes the feature matrix of one utterance from its samples."""
 
 import functools
+import math
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -196,7 +197,8 @@ def waveform(samples: Float32Array, normalised: bool) -> Float32Array:
     """Return samples from -1 to 1, (1, T); normalised: with mean 0 and deviation 1, as wav2vec 2.0 takes them."""
     scaled = samples / np.float32(FULL_SCALE)
     if normalised:
-        scaled = (scaled - scaled.mean()) / np.sqrt(scaled.var() + np.float32(1e-7))
+        deviation = math.sqrt(scaled.var(dtype=np.float64) + 1e-7)  # squares may be beyond float32
+        scaled = (scaled - scaled.mean()) / np.float32(deviation)
     return np.asfortranarray(scaled[None])
 
 
@@ -208,9 +210,10 @@ def whisper_scale(bank: Float32Array) -> Float32Array:
 
 def nemo_scale(bank: Float32Array) -> Float32Array:
     """Return logs of filter outputs (num_channels, T), each row with mean 0 and deviation 1, as NeMo does."""
-    logs = np.log(bank + np.float32(2.0**-24))
-    deviation = logs.std(axis=1, ddof=1, keepdims=True) if logs.shape[1] > 1 else np.float32(0.0)
-    return (logs - logs.mean(axis=1, keepdims=True)) / (deviation + np.float32(1e-5))
+    # In float64, as the rounding of the mean of a row that does not change would be divided by 1e-5.
+    logs = np.log(bank + np.float32(2.0**-24)).astype(np.float64)
+    deviation = logs.std(axis=1, ddof=1, keepdims=True) if logs.shape[1] > 1 else 0.0
+    return ((logs - logs.mean(axis=1, keepdims=True)) / (deviation + 1e-5)).astype(np.float32)
 
 
 def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:

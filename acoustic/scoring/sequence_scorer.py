@@ -160,6 +160,9 @@ class SequenceScorer(WindowScorer):
         except Exception as fault:  # the exceptions of onnxruntime have no common base
             raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {first_line(fault)}") from fault
         what = f"{self.source}: {self.output!r} of {len(rows)} frames is"
+        kind = getattr(values, "dtype", np.dtype(object))
+        if kind.kind != "f":
+            raise ModelError(f"{what} {kind}; expected floating-point numbers")
         shape: tuple[int, ...] = getattr(values, "shape", ())
         if len(shape) != 3 or shape[0] != 1 or not shape[1] or shape[2] != (self.num_outputs or shape[2]):
             raise ModelError(f"{what} {shape}; expected (1, columns, outputs)")

@@ -103,7 +103,9 @@ class Bundle:
             raise FormatError(fault)
         parts = _parts(path)
         if _is_compact(parts):
-            return replace(_open_compact(path, parts, bool(verify)), path=path, is_compact=True)
+            bundle = _open_compact(path, parts, bool(verify))
+            members = {name: replace(part, name=name, source=path) for name, part in bundle.parts.items()}
+            return replace(bundle, path=path, parts=members, is_compact=True)
         return cls._of_parts(path, parts, verify)
 
     @classmethod

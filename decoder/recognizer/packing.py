@@ -51,7 +51,7 @@ from decoder.search.options import SearchOptions
 from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
 from decoder.storage.mapped_file import ALIGNMENT
-from features import FeatureConfig
+from features import FeatureConfig, frame_period
 from readers.common.faults import listed
 from readers.common.files import atomic_write, refuse_inputs, require_writable
 from readers.common.temporary import temporary_directory
@@ -404,7 +404,11 @@ def _fill(parts: BundleParts, directory: Path) -> None:
         shutil.copyfile(parts.second_pass, directory / SECOND_PASS)
         (directory / SECOND_PASS_SETTINGS).write_bytes(parts.second_pass_options.dump())
     settings = read_hcopy_config(parts.features)
-    FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
+    config = FeatureConfig.from_hcopy(settings)  # raises ConfigError with file and line
+    try:
+        frame_period(config, parts.sample_rate)
+    except ConfigError as fault:
+        raise ConfigError(f"{parts.features}: {fault}") from fault
     options: dict[str, Any] = {**load_defaults(parts.graph).options, **parts.options}
     description = BundleDescription(
         name=parts.name or Path(parts.model).stem,

@@ -26,15 +26,19 @@ class FilePart:
         Where the bytes begin, and how many there are.
     name : str
         The name in messages, after that of the file; empty for a file of its own.
+    source : Path, optional
+        The file that messages name, if `path` is a copy that was unpacked from it.
     """
 
     path: Path
     offset: int
     size: int
     name: str = ""
+    source: Path | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.name}" if self.name else f"{self.path}"
+        path = self.source or self.path
+        return f"{path}:{self.name}" if self.name else f"{path}"
 
     def read_bytes(self) -> bytes:
         """Return all bytes.  Raises FormatError if the file has become too short, and OSError."""

@@ -26,7 +26,10 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS", "SPHINX", "REMOVENOISE"), bool),
     "SPEECHMEAN": tuple,
 }
+# Other conventions than HTK's, which a record names only where features have them.
+CONVENTIONS: dict[str, Any] = {"KALDI": False, "SPHINX": False, "REMOVENOISE": False, "TOOLKIT": ""}
 _CHECKSUM = re.compile("[0-9a-f]{16}")
+_TOOLKIT = re.compile("[A-Z0-9]{1,16}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,10 @@ class FeatureRecord:
         for name, value in settings.items():
             if name not in TYPES:
                 refuse("name of a setting of features", name, f"one of {', '.join(TYPES)}")
-            if not _fits(value, TYPES[name]):
+            if name == "TOOLKIT":
+                if not (isinstance(value, str) and _TOOLKIT.fullmatch(value)):
+                    refuse(name, value, "the name of a toolkit")
+            elif not _fits(value, TYPES[name]):
                 expected = {
                     str: "a kind of features",
                     bool: "true or false",
@@ -214,9 +220,11 @@ class FeatureRecord:
         if self.extractor and other.extractor and self.extractor != other.extractor:
             differences = [f"i-vectors of model {self.extractor}"]
             expected = [f"those of {other.extractor}"]
+        settings = self._with_conventions()
+        other_settings = other._with_conventions()
         for name in TYPES:
-            if name in self.settings and name in other.settings and not self._agrees(other, name):
-                values = self.settings[name], other.settings[name]
+            if name in settings and name in other_settings and not self._agrees(other, name):
+                values = settings[name], other_settings[name]
                 at = _first_difference(*values) if TYPES[name] is tuple else None
                 texts = [_text(name, value) if at is None else f"{name}[{at}] {value[at]:g}" for value in values]
                 differences.append(texts[0])
@@ -241,9 +249,13 @@ class FeatureRecord:
             extractor=newer.extractor or self.extractor,
         ).with_rates(newer.rates)
 
+    def _with_conventions(self) -> dict[str, Any]:
+        """Return the settings with those of HTK's conventions, if more is known than the header of a file contains."""
+        return {**(CONVENTIONS if "USEHAMMING" in self.settings else {}), **self.settings}
+
     def _agrees(self, other: "FeatureRecord", name: str) -> bool:
-        value = self.settings[name]
-        expected = other.settings[name]
+        value = self._with_conventions()[name]
+        expected = other._with_conventions()[name]
         if name == "TARGETRATE":  # a frame is a whole number of samples
             return bool(abs(value - expected) <= 0.01 * expected)
         if name == "HIFREQ":
@@ -298,6 +310,8 @@ def _fits(value: object, kind: type) -> bool:
 
 def _text(name: str, value: Any) -> str:
     if name in ("LOFREQ", "HIFREQ") and value < 0:
+        return f"{name} none"
+    if value == "":
         return f"{name} none"
     if isinstance(value, bool):
         return f"{name} {'T' if value else 'F'}"

@@ -14,7 +14,7 @@ Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012; Kald
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -49,7 +49,10 @@ class Arc(NamedTuple):
 
 
 def read_kaldi_lattices(
-    path: str | Path, words: Mapping[str, int], period: float = PERIOD
+    path: str | Path,
+    words: Mapping[str, int],
+    period: float = PERIOD,
+    on_fault: Callable[[str, GraphError], None] | None = None,
 ) -> Iterator[tuple[str, Lattice]]:
     """Read an archive of lattices, compact or not, in text or binary form.
 
@@ -60,6 +63,8 @@ def read_kaldi_lattices(
         Number of each word.
     period : float
         Seconds of a frame, for which a transition id stands.
+    on_fault : callable, optional
+        Called with the utterance and the fault of a lattice that is left out; by default, GraphError is raised.
 
     Yields
     ------
@@ -72,14 +77,21 @@ def read_kaldi_lattices(
     FormatError
         With the line, or the utterance of a binary lattice, for what is no lattice, and words that the table lacks.
     GraphError
-        For a lattice with transition ids and a loop, or with more than one start or end.
+        For a lattice with transition ids and a loop, or with more than one start or end, without `on_fault`.
     """
     names = {number: word for word, number in words.items()} | {0: NULL_WORD}
     for name, arcs in read_arcs(path):
         number = next((arc.word for arc in arcs if arc.word not in names), None)
         if number is not None:
             raise FormatError(f"{path}: lattice {name}: no word has the number {number}; expected one in the table")
-        yield name, _lattice(name, arcs, names, period, str(path))
+        try:
+            lattice = _lattice(name, arcs, names, period, str(path))
+        except GraphError as fault:
+            if on_fault is None:
+                raise
+            on_fault(name, fault)
+        else:
+            yield name, lattice
 
 
 def _lattice(name: str, arcs: Sequence[Arc], names: Mapping[int, str], period: float, path: str) -> Lattice:

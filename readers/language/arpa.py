@@ -8,6 +8,7 @@ All values in this module are log10.  Source: the ARPA format of the CMU and SRI
 import gzip
 import os
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -303,7 +304,13 @@ def _format_rows(arpa: Arpa, order: ArpaOrder, part: slice, digits: int, last: b
 def summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     arpa = read_arpa(path)
-    figures: Figures = [("order", arpa.order)]
-    figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
-    special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
+    return ngram_figures(arpa.vocabulary, [len(order) for order in arpa.orders])
+
+
+def ngram_figures(vocabulary: Iterable[str], counts: Sequence[int]) -> Figures:
+    """Return the figures of an n-gram model for `argonaut info`; counts: of the n-grams of each order."""
+    figures: Figures = [("order", len(counts))]
+    figures += [(f"{order}-grams", count) for order, count in enumerate(counts, 1)]
+    words = set(vocabulary)
+    special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in words]
     return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]

@@ -73,8 +73,8 @@ def read_ctc_tokens(path: str | Path | FilePart, blank: str | None = None) -> Ct
     if not 0 < len(names) <= MAX_TOKENS:
         raise FormatError(f"{path}: {len(names)} tokens; expected 1 to {MAX_TOKENS}")
     for name in names:
-        if not name or any(character.isspace() for character in name):
-            raise FormatError(f"{path}: token {name[:SHOWN]!r}; expected names without white space")
+        if not name or any(character.isspace() or character == "\0" for character in name):
+            raise FormatError(f"{path}: token {name[:SHOWN]!r}; expected names without white space and zero bytes")
     present = [name for name in BLANKS if name in names]
     if blank is not None and blank not in names:
         raise FormatError(f"{path}: no token {blank!r}; expected the blank, one of {len(names)} tokens")

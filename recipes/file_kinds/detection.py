@@ -34,6 +34,7 @@ FIRST_BYTES = {
     "record cache of a reader": rb"ARGORECS",
     "archive of training examples": rb"ARGOEGS\n",  # of an earlier version
     "model of dbn.exe": rb"DBN[\n\0]",
+    "n-gram model of CMU Sphinx": rb"Trie Language Model|[\s\S]{4}Darpa Trigram LM\0",
     "picture (PNG)": rb"\x89PNG\r\n\x1a\n",
     "picture (JPEG)": rb"\xff\xd8\xff",
     "picture (GIF)": rb"GIF8",
@@ -103,6 +104,7 @@ SUMMARIES = {
     "model editing script (MEL)": "recipes.file_kinds.text_kinds:editing_script",
     "model of dbn.exe": "readers.tables.dbn:summary",
     "n-best lists": "readers.results.nbest:summary",
+    "n-gram model of CMU Sphinx": "recipes.file_kinds.foreign:sphinx_ngrams",
     "names with a number each": "recipes.file_kinds.tables:numbers",
     "network description (NDL)": "acoustic.descriptions.ndl.files:summary",
     "output of a job": "recipes.file_kinds.networks:checkpoint",

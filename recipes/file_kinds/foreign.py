@@ -1,4 +1,4 @@
-"""Figures of files for other programs: ONNX models, OpenFst binaries, pictures."""
+"""Figures of files of other programs: ONNX models, OpenFst binaries, n-gram models of CMU Sphinx, pictures."""
 
 import struct
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from readers.common.report import Figures
 from readers.common.text import parse_json
 from readers.errors import FormatError
+from readers.language.arpa import ngram_figures
+from readers.tables.sphinx import read_ngrams
 from recipes.file_kinds.networks import records_of
 
 if TYPE_CHECKING:
@@ -41,6 +43,11 @@ def openfst(path: str) -> Figures:
     if num_states >= 0:  # -1 if the writer could not seek back to fill them in
         figures.append(("states", f"{num_states}, start {start}"))
     return figures + ([("arcs", num_arcs)] if num_arcs > 0 else [])  # not every FST type stores it
+
+
+def sphinx_ngrams(path: str) -> Figures:
+    vocabulary, orders = read_ngrams(path)
+    return ngram_figures(vocabulary, [len(order.words) for order in orders])
 
 
 def onnx(path: str) -> Figures:

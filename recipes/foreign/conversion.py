@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from readers.common.report import Log
 
 if TYPE_CHECKING:
+    from decoder.graph.monophone import DecodingAcceptor
     from recipes.packing import PackOptions
 
 # Of the search, for mixtures of Gaussians, chosen on training speakers of AN4.  Word errors with en-us of Sphinx:
@@ -54,6 +55,14 @@ class Converter:
             parts.require(name, getattr(parts, name) is not None, f"is missing; expected one for {self.source}")
         for name in self.excluded:
             parts.require(name, getattr(parts, name) is None, f"is given; expected none for {self.source}")
+
+
+def tell_dropped(graph: "DecodingAcceptor", log: Log) -> None:
+    """Log how many words and pronunciations a graph leaves out, and why the first of them."""
+    dropped = [*graph.dropped, *graph.dropped_pronunciations]
+    if dropped:
+        word, reason = dropped[0]
+        log(f"words or pronunciations left out: {len(dropped)}, the first is {word}: {reason}")
 
 
 def has_file(options: "PackOptions", *names: str) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from readers.common.report import Log
 from readers.errors import ConfigError
-from recipes.foreign.conversion import Conversion, Converter
+from recipes.foreign.conversion import Conversion, Converter, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -36,7 +36,9 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         graph=GraphOptions(drop_missing=True),
         out=directory / "graph",
     )
-    make_graph(files)
+    graph = make_graph(files).graph
+    assert graph is not None
+    tell_dropped(graph, log)
     dictionary = parts.dict if parts.aligner is not None else None
     return Conversion({"graph": directory / "graph" / "graph.dg", "dict": dictionary})
 

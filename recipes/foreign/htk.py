@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from readers.errors import ConfigError, GraphError
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file
+from readers.errors import ConfigError, GraphError, ModelError
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -64,6 +64,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         graph = build_triphone_graph(models, dictionary, lm, graph_options)
     except GraphError as fault:
         raise GraphError(f"{root}: {fault}") from fault
+    tell_dropped(graph, log)
     rows = models.rows_of()
     write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
     save_defaults(directory / "graph" / "graph.dg", GraphDefaults(GAUSSIAN_SEARCH))
@@ -72,7 +73,12 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         raise ConfigError(
             f"{features}: frames of {config.dim} values; expected {gaussians.dim}, as in {definitions[-1]}"
         )
-    mixtures_of(gaussians, feature_record(config, (parts.rate,))).save(directory / "model.safetensors")
+    try:
+        mixtures = mixtures_of(gaussians, feature_record(config, (parts.rate,)))
+    except ModelError as fault:
+        expected = "expected values that float32 can hold"
+        raise ModelError(f"{definitions[-1]}: a mean or variance is out of range; {expected}") from fault
+    mixtures.save(directory / "model.safetensors")
     model = {"model": directory / "model.safetensors", "graph": directory / "graph" / "graph.dg"}
     return Conversion({**model, "features": features, "dict": dictionary_path})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -44,6 +44,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     mixtures, rows = used_mixtures(model, senones)
     graph_options = GraphOptions(silence=SILENCE, drop_missing=True)
     graph = build_triphone_graph(models, dictionary, lm, graph_options)
+    tell_dropped(graph, log)
     write_graph_directory(directory / "graph", graph, models, rows, graph_options.silence_topology)
     mixtures.save(directory / FILES["model"])
     write_dictionary(directory / FILES["dict"], dictionary)

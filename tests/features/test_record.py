@@ -1,11 +1,13 @@
 """Records of configurations, and the side files of `hcopy`."""
 
+import json
+
 import numpy as np
 import pytest
 
 from features import FeatureConfig, config_of, extract, extract_files, feature_record
 from readers.audio.audio_file import write_wav
-from readers.config import read_side_file
+from readers.config import FeatureRecord, read_side_file
 from readers.errors import FormatError
 
 CONFIG = FeatureConfig(
@@ -32,6 +34,31 @@ def test_a_record_has_what_changes_the_features_and_no_more():
     assert not absent & set(record.settings)
     assert absent <= set(feature_record(FeatureConfig(target_kind="PLP_E_D_A_T")).settings)
     assert feature_record(CONFIG) == feature_record(FeatureConfig(target_kind="FBANK_D_Z", num_channels=12, dither=1))
+
+
+FILTERS = {"target_kind": "FBANK", "use_power": True, "use_hamming": False}
+CONVENTIONS = [
+    [FeatureConfig(**FILTERS, **more) for more in ({}, {"kaldi": True}, {"toolkit": "NEMO"})],
+    [FeatureConfig(target_kind="WAVEFORM", toolkit=toolkit) for toolkit in ("", "WAV2VEC2")],
+    [FeatureConfig(target_kind="MFCC", sphinx=sphinx) for sphinx in (False, True)],
+]
+
+
+@pytest.mark.parametrize("configs", CONVENTIONS)
+def test_features_of_other_conventions_do_not_agree(configs):
+    records = [feature_record(config) for config in configs]
+    for i, record in enumerate(records):
+        assert FeatureRecord.parse(json.loads(json.dumps(record.as_json())), "x") == record
+        agrees = [other.mismatch("a", record, "why") is None for other in records]
+        assert agrees == [i == j for j in range(len(records))]
+        assert FeatureRecord.of_header(record.settings["TARGETKIND"], 100_000).mismatch("a", record, "why") is None
+
+
+@pytest.mark.parametrize("value", ["", "nemo", 3, "X" * 17])
+def test_a_record_with_a_broken_toolkit_is_refused(value):
+    data = FeatureRecord({"TOOLKIT": value}).as_json()
+    with pytest.raises(FormatError, match=r"TOOLKIT is .*; expected the name of a toolkit"):
+        FeatureRecord.parse(data, "x")
 
 
 def test_hcopy_describes_its_files(tmp_path):

@@ -281,6 +281,8 @@ class BackwardLister:
         """Take all factors at once; the layer is updated by `_finish_layer`."""
         a, b = self._factors[name] = self._real_columns(a, b)
         layer, num_frames = self.layers[name], a.shape[1]
+        if not layer.reads_frames:
+            return
         count = self._num_shares(name, num_frames)
 
         def take_share(worker: int) -> None:

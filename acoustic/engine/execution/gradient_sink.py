@@ -19,9 +19,12 @@ class LayerUpdate:
     ----------
     bias : str or None
         The name of another parameter that is changed with it.
+    reads_frames : bool
+        Whether `frames` does something.
     """
 
     bias: str | None = None
+    reads_frames: bool = False
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
         """Read frames of the factors, columns of a (rows, n) and b (cols, n), from the `first` of num_frames on.

@@ -6,7 +6,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.sequence import ArraySequenceKernels, SequenceMarks
 from acoustic.kernels.compiled import sequence_loops
-from acoustic.kernels.compiled.operands import SPLIT_FROM, frames, share_rows
+from acoustic.kernels.compiled.operands import frames, in_shares, share_rows
 from acoustic.runtime.thread_team import ThreadTeam
 
 
@@ -20,17 +20,10 @@ class CompiledSequenceKernels(ArraySequenceKernels):
 
     def splice_gradient(self, grad: Any, sources: np.ndarray, out: Any) -> None:
         # Each thread sums some rows of all columns, as the columns of several places may be added to one.
-        team = self.team
-        rows = out.shape[0]
-        if team is None or team.size == 1 or grad.size < SPLIT_FROM:
-            sequence_loops.splice_gradient(frames(grad), sources, frames(out), 0, rows)
-            return
+        def add(rows: slice) -> None:
+            sequence_loops.splice_gradient(frames(grad), sources, frames(out), rows.start, rows.stop)
 
-        def part(worker: int) -> None:
-            share = team.share(worker, rows)
-            sequence_loops.splice_gradient(frames(grad), sources, frames(out), share.start, share.stop)
-
-        team.run(part)
+        in_shares(self.team, out.shape[0], grad.size, add)
 
     def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         out[0, 0] = sequence_loops.loss(*_pieces(marks), labels, h.T, np.ascontiguousarray(a))

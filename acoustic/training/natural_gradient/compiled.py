@@ -24,6 +24,8 @@ class CompiledLayer(Caller, LayerUpdate):
     `turn` decides which worker updates the Fisher estimates of this layer, work that cannot be split.
     """
 
+    reads_frames = True
+
     def __init__(self, twin: ArrayLayer, turn: int) -> None:
         # numba: only a job that computes loads it; layer_kernels registers its functions
         from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table  # noqa: F401

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from decoder.lattices.jobs.options import LatticeFiles, SomeLattices, WrittenLattices
 from readers.common.faults import one_line
 from readers.common.files import require_writable, write_lines
 from readers.common.report import Progress, RunReport
 from readers.common.text import read_lines
-from readers.errors import ArgonautError, FormatError
+from readers.errors import ArgonautError, FormatError, GraphError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.slf import read_slf
 from readers.htk.units import TICKS_PER_SECOND
@@ -89,20 +89,29 @@ def _name_of(lattice: Path) -> str:
 def open_lattices(options: SomeLattices) -> list[tuple[str, Callable[[], Lattice]]]:
     """Return utterances, and functions that return their lattices.
 
-    Lattices of Kaldi are read at once, as archives have no index.  Raises FormatError, and GraphError for one of these.
+    Lattices of Kaldi are read at once, as archives have no index; the functions raise their faults.
+    Raises FormatError.
     """
     if options.kaldi_words is None:
         return [(name, partial(read_slf, file)) for name, file in read_index(options.lattices)]
     words = read_word_table(options.kaldi_words)
     lattices: dict[str, Callable[[], Lattice]] = {}
+
+    def note(name: str, fault: GraphError) -> None:
+        lattices[name] = partial(_raise, fault)
+
     for path in _archives(options.lattices):
-        for name, lattice in read_kaldi_lattices(path, words, options.frame_period):
+        for name, lattice in read_kaldi_lattices(path, words, options.frame_period, note):
             if name in lattices:
                 raise FormatError(f"{path}: another lattice of {name}; expected one for each utterance")
             lattices[name] = partial(replace, lattice, acoustic_scale=options.acoustic_scale)
     if not lattices:
         raise FormatError(f"{options.lattices}: no lattices; expected at least one")
     return list(lattices.items())
+
+
+def _raise(fault: GraphError) -> NoReturn:
+    raise fault
 
 
 def _archives(path: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from readers.corpora.words import WordForms
 from readers.language.sentences import TextPart, part_lines, text_parts
 
 _UNREAD = re.compile(r"\d")
+_SPOKEN = re.compile(r"[^\W_]")  # a letter or digit; a sign alone that no rule reads, such as #, is no word
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def _rules(table: Path, changed: int) -> Rules:
 def _normalised(part: TextPart, table: Path, case: str) -> tuple[str, int, Counter[str]]:
     """Return the sentences of a part, one per line, their number of words, and the words with digits."""
     rules, forms = _rules(table, table.stat().st_mtime_ns), WordForms(case)
-    lines = [words for words in (forms.split(rules.apply(line)) for line in part_lines(part)) if words]
+    split = (forms.split(rules.apply(line)) for line in part_lines(part))
+    lines = [words for words in (list(filter(_SPOKEN.search, line)) for line in split) if words]
     unread = Counter(word for words in lines for word in words if _UNREAD.search(word))
     return "".join(" ".join(words) + "\n" for words in lines), sum(map(len, lines)), unread

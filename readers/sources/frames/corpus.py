@@ -156,6 +156,8 @@ def classes_of(stream: CorpusLabels, entry: Entry, length: int, period: int) -> 
 
 def require_columns(stream: CorpusLabels, entry: Entry, classes: np.ndarray, num_columns: int) -> None:
     """Raise LabelsDoNotFit for more labels than columns, if each has to begin in a column of its own."""
+    if not stream.marks_begins:
+        return
     num_labels = int((classes >= stream.num_classes).sum())
     if num_labels > num_columns:
         raise LabelsDoNotFit(

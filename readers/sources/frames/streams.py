@@ -349,14 +349,12 @@ class CorpusLabels:
         return classes
 
     def in_columns(self, classes: np.ndarray, frames: np.ndarray) -> np.ndarray:
-        """Return the classes (N,) of columns for those of the frames of an utterance; `marks_begins` loses no label.
+        """Return the classes (N,) of columns for those of the frames of an utterance; no marked beginning is lost.
 
         frames: (N,) the frame of each column, ascending.  A label begins in the first column whose frame is not before
         its first one or, where another label begins there, in the next; at the end in an earlier one.
         """
         columns = classes[frames]
-        if not self.marks_begins:
-            return columns
         columns[columns >= self.num_classes] -= self.num_classes
         begins = np.flatnonzero(classes >= self.num_classes)
         before = np.arange(len(begins))

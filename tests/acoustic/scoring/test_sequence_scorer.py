@@ -9,6 +9,8 @@ from readers.errors import ModelError, ShapeError
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
+import onnx
+
 from acoustic.scoring.opening import open_scorer
 from acoustic.scoring.sequence_scorer import SequenceScorer
 from tests.acoustic.scoring.sequence_models import OUTPUTS, ROWS, weights, write_model, write_samples_model
@@ -78,3 +80,13 @@ def test_faults(tmp_path):
         open_scorer(path, "x")
     with pytest.raises(ModelError, match="-dnn_window_size 3; expected 1"):
         open_scorer(path, window=3)
+
+
+def test_whole_numbers_are_no_scores(tmp_path):
+    write_model(tmp_path / "ctc.onnx")
+    model = onnx.load(tmp_path / "ctc.onnx")
+    model.graph.node.append(onnx.helper.make_node("Cast", ["logprobs"], ["classes"], to=onnx.TensorProto.INT64))
+    model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("classes", onnx.TensorProto.INT64, ["B", "S", 5]))
+    onnx.save(model, tmp_path / "ctc.onnx")
+    with pytest.raises(ModelError, match=r"'classes' of 400 frames is int64; expected floating-point numbers"):
+        open_scorer(tmp_path / "ctc.onnx", "classes")

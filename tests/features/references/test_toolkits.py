@@ -74,6 +74,15 @@ def test_nemo():
     np.testing.assert_allclose(extract(SAMPLES, config("NEMO"), RATE), expected, atol=2e-4)
 
 
+def test_rows_that_do_not_change_are_zero():
+    np.testing.assert_allclose(extract(np.zeros(16000), config("NEMO"), RATE), 0, atol=1e-6)
+
+
+def test_samples_of_any_size_have_deviation_1():
+    large = extract(SAMPLES * 1e25, FeatureConfig(target_kind="WAVEFORM", toolkit="WAV2VEC2"), RATE)
+    assert large.std() == pytest.approx(1)
+
+
 def test_samples():
     plain = extract(SAMPLES, FeatureConfig(target_kind="WAVEFORM"), RATE)
     np.testing.assert_array_equal(plain, SAMPLES[None] / 32768)

@@ -45,6 +45,7 @@ def test_the_blank_can_be_named(tmp_path):
         (b'{"a": "0"}', "token 'a' has the number 0; expected 0 to 0"),
         (b'{"a": ', "expected a JSON object"),
         (b"{}", "0 tokens; expected 1 to"),
+        (b"a\0\nb\n", r"token 'a\x00'; expected names without white space and zero bytes"),
         (b"a b c\n", "token 'a b c'; expected names without white space"),
         (b"a " + 5000 * b"1", "expected names without white space"),
         (b"\xff\xfe", "not UTF-8; expected a tokens file"),

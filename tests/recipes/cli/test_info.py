@@ -22,6 +22,7 @@ from readers.sources.records.record_cache import CachedSource, CachedStream, wri
 from readers.tables.tensor_file import save_tensors
 from recipes.cli.main import main
 from recipes.file_kinds import describe_file
+from tests.readers.tables.sphinx import ngram_files
 
 
 def put(path, text):
@@ -35,6 +36,18 @@ def figures_of(path, verbose=0):
 
 
 ARPA = "\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a\n\\end\\\n"
+
+
+@pytest.mark.parametrize("content", [ngram_files.trie(), ngram_files.dump(), ngram_files.dump(order=">")])
+def test_binary_ngram_models_of_sphinx(content, tmp_path):
+    (tmp_path / "lm").write_bytes(content)
+    kind, figures = figures_of(tmp_path / "lm")
+    assert kind == "n-gram model of CMU Sphinx"
+    assert figures == {"order": "3", "1-grams": "5", "2-grams": "5", "3-grams": "4", "marks": "<s> </s>"}
+    (tmp_path / "lm").write_bytes(content[:-3])
+    with pytest.raises(FormatError, match="lm: "):
+        describe_file(tmp_path / "lm")
+
 
 TEXTS = {
     "master label file": ('#!MLF!#\n"*/a.lab"\n0 200000 x -1.5 y\n.\n"p?.lab"\n.\n', {"entries": "1 and 1 patterns"}),

@@ -323,6 +323,18 @@ def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
     assert "test2.lat" in (place / "lost").read_text()
 
 
+def test_an_unconnected_lattice_of_kaldi_does_not_take_the_others_along(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\n")
+    sound = "0 1 1 1,2,3_3\n1\n\n"
+    (place / "lat.1").write_text(f"u1\n{sound}u2\n0 2 1 1,2,3\n1 2 1 1,2,3\n2\n\nu3\n{sound}")
+    arguments = ["--kaldi-words", place / "words.txt", "--lattices", place / "lat.1"]
+    code, shown = run(place, capsys, "words", "-o", place / "w.ctm", *arguments)
+    assert code == 1
+    assert "2 done, 0 skipped, 1 failed" in shown.out
+    assert shown.err.strip() == f"failed: u2: {place / 'lat.1'}: 2 start nodes and 1 end nodes; expected one of each"
+    assert [line.split()[0] for line in (place / "w.ctm").read_text().splitlines()] == ["u1", "u3"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import types
 
 import pytest
 
 from readers.common.environment import compilation
+from recipes.cli import start
 from recipes.cli.console import progress_display, quietly, run_guarded
 from recipes.cli.main import COMMANDS, main
 
@@ -99,3 +101,21 @@ def test_a_quiet_recipe_prints_its_stages_only(tmp_path, capsys):
     lines = shown.out.splitlines()
     assert lines[0] == "stage 1/4 data: points of two classes"
     assert not any(line.startswith("$") for line in lines[:8])
+
+
+@pytest.mark.parametrize("program", [start.argonaut, start.cntk, start.argon])
+def test_an_interrupt_while_a_program_is_imported_shows_no_traceback(program, monkeypatch, capsys):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "importlib", types.SimpleNamespace(import_module=interrupted))
+    assert program() == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+def test_each_program_starts_its_command(monkeypatch, capsys):
+    for program, name in ((start.argonaut, "argonaut"), (start.cntk, "cntk"), (start.argon, "argon")):
+        monkeypatch.setattr("sys.argv", [name, "--version"])
+        with contextlib.suppress(SystemExit):
+            assert program() == 0
+        assert capsys.readouterr().out.startswith(name)

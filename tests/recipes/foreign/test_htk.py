@@ -1,6 +1,7 @@
 """HTK model sets, written by the tests, as bundles: their scores, their words, and what is refused."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from decoder.gaussians.models import GaussianModels
 from decoder.lm.estimation import estimate
 from decoder.recognizer import ForcedAligner, Recognizer
 from features import FeatureConfig, extract
+from readers.common.report import silent
 from readers.config.hcopy import read_hcopy_config
 from readers.config.options import OptionFault
 from readers.errors import ArgonautError
@@ -58,10 +60,10 @@ def write_models(root, triphones=False, kind="FBANK"):
         (root / "tiedlist").write_text("\n".join(["sil", "sp", *names]) + "\n")
 
 
-def pack(root, output="x.argo", **parts):
+def pack(root, output="x.argo", log=silent, **parts):
     write_arpa(root.parent / "lm", estimate([["AB", "C"], ["BC", "AB"], ["C", "OTHER"]], 2, "kn"))
     options = PartOptions(**{"lm": root.parent / "lm", "rate": RATE} | parts)
-    return make_bundle(PackOptions(experiment=root, output=root.parent / output, parts=options))
+    return make_bundle(PackOptions(experiment=root, output=root.parent / output, parts=options), log)
 
 
 @pytest.mark.slow
@@ -105,16 +107,26 @@ def test_trees_give_triphones_that_are_in_no_list(tmp_path):
     [
         ({"kind": "FBANK_D"}, "config: TARGETKIND = FBANK; expected FBANK_D, as in"),
         ({"config": CONFIG.replace("= 8", "= 9")}, "config: frames of 9 values; expected 8, as in"),
+        (
+            {"config": f"{CONFIG}HIFREQ = 7000\n"},
+            "config: HIFREQ = 7000; expected at most 4000 Hz, half the sample rate",
+        ),
         ({"hmmdefs": '~o <VECSIZE> 8 <FULLC>\n~h "a"\n'}, "hmmdefs:1: option <FULLC>, which is not supported"),
         ({"hmmdefs": ":\x00"}, "hmmdefs:1: byte 0x00 is not text"),
         ({"hmmdefs": '~o <DISCRETE> <STREAMINFO> 1 1\n~s "x" <DPROB> 1\n'}, "discrete output probabilities"),
         ({"tiedlist": "sil\na a\nq\n"}, "HMM list: model 'q' of 'q' is not in the model set"),
+        ({"variance": "1e-200"}, "hmmdefs: a mean or variance is out of range; expected values that float32 can hold"),
         ({"dict": None}, "dict is missing; expected it, or .*dict"),
         ({"config": None}, "features is missing; expected it, or .*config"),
     ],
 )
 def test_what_is_refused(change, message, tmp_path):
+    change = dict(change)
     write_models(tmp_path / "htk", kind=change.pop("kind", "FBANK"))
+    if "variance" in change:
+        definitions = (tmp_path / "htk" / "hmmdefs").read_text()
+        variance = change.pop("variance")
+        change["hmmdefs"] = re.sub(r"(<VARIANCE> 8\n)\s*\S+", rf"\g<1>{variance}", definitions, count=1)
     for name, content in change.items():
         (tmp_path / "htk" / name).unlink(missing_ok=True)
         if content is not None:
@@ -122,6 +134,14 @@ def test_what_is_refused(change, message, tmp_path):
     with pytest.raises(ArgonautError, match=message):
         pack(tmp_path / "htk")
     assert not (tmp_path / "x.argo").exists()
+
+
+def test_words_without_models_for_their_phones_are_told(tmp_path):
+    write_models(tmp_path / "htk")
+    (tmp_path / "htk" / "dict").write_text("AB a b\nAB q\nBC b q\nC c\n")
+    lines = []
+    pack(tmp_path / "htk", log=lines.append)
+    assert lines == ["words or pronunciations left out: 2, the first is BC: no model for phone 'q'"]
 
 
 def test_a_graph_is_refused(tmp_path):

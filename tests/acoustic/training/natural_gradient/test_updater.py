@@ -12,6 +12,7 @@ from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
+from acoustic.training.natural_gradient.layers import ArrayLayer
 from acoustic.training.natural_gradient.online import OnlineFisher
 from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
@@ -366,6 +367,12 @@ def test_threads_divide_layers_of_networks_whose_frames_they_cannot_divide(has_g
     for values, expected in zip(trained(3), alone, strict=True):
         np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
     assert workers == {(0, 3), (1, 3), (2, 3)}
+
+
+def test_layers_of_arrays_are_given_no_shares_of_the_frames(monkeypatch):
+    monkeypatch.setattr(ArrayLayer, "frames", lambda *_: pytest.fail("called"))
+    before = network()["W1"].value
+    assert not np.array_equal(trained("double", 1, NaturalGradient(), count=1)[0]["W1"].value, before)
 
 
 def test_factors_without_gaps_do_not_outlive_the_pass(monkeypatch):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from decoder.lm.options import NormalisationOptions
+from decoder.lm.texts.normalisation import normalise_texts
 from decoder.lm.texts.rules import TABLES, Rules
 from readers.corpora.words import WordForms
 from readers.errors import FormatError
@@ -105,6 +107,12 @@ def test_faults_of_a_table_are_found_when_it_is_read(tmp_path, table, message):
     (tmp_path / "table").write_text(table)
     with pytest.raises(FormatError, match=message):
         Rules(tmp_path / "table")
+
+
+def test_signs_alone_are_no_words(tmp_path):
+    (tmp_path / "raw").write_text("a # b, $ & £\n#\n[_] <unk> c# ' % d\n", encoding="utf-8")
+    normalise_texts(NormalisationOptions(text=(tmp_path / "raw",), output=tmp_path / "text"))
+    assert (tmp_path / "text").read_text().splitlines() == ["a b and", "<unk> c# d"]
 
 
 def test_the_command_writes_one_sentence_per_line(tmp_path, monkeypatch, capsys):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from readers.errors import ConfigError
 from readers.minibatches.randomisation import ChunkPlan
+from readers.sources.frames.corpus import require_columns
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.streams import CorpusLabels
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
@@ -306,6 +307,14 @@ def test_labels_begin_in_columns_of_their_own(runs, step, data):
         begins = np.flatnonzero(classes >= 3)
         places = np.flatnonzero(columns >= 3)
         assert (np.minimum(np.searchsorted(frames, begins), len(frames) - 1)[:-1] == places[:-1]).all()
+
+
+def test_labels_without_marks_are_not_counted():
+    class Uncounted:
+        def __ge__(self, other):
+            raise AssertionError("compared")
+
+    require_columns(CorpusLabels("labels", 3, 3, [], "", "", None), None, Uncounted(), 1)
 
 
 @pytest.mark.parametrize("mode", ["", CUT, f"{WHOLE}\nchunkFrames=4"])

@@ -1,6 +1,7 @@
 """Compact bundles: small files that are unpacked once."""
 
 import lzma
+import re
 import shutil
 import zipfile
 
@@ -61,6 +62,11 @@ def test_it_is_unpacked_once_and_again_if_the_copy_is_damaged(compact, cache):
     shutil.copy(compact, moved := compact.with_name("moved.argo"))
     Bundle.open(moved)
     assert list(cache.iterdir()) == [directory]
+
+
+def test_messages_name_it_and_not_its_copy(compact):
+    with pytest.raises(ConfigError, match=re.escape(f"{compact}:model.safetensors was trained")):
+        Recognizer.load(compact).transcribe(np.zeros(4000, np.int16), 1000)
 
 
 def test_its_card_is_listed_without_unpacking_it(compact, cache, monkeypatch):

@@ -115,6 +115,17 @@ def test_the_command_packs_and_shows_it(small_system, reversed_parts, tmp_path, 
     assert "network of its own, window 3 frames" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--aligner-graph", "g"), ("--aligner-window", 3), ("--aligner-node", "x")]
+)
+@pytest.mark.parametrize("is_foreign", [True, False])
+def test_what_concerns_an_aligner_is_refused_without_one(is_foreign, option, value, tmp_path, capsys):
+    (tmp_path / "hmmdefs").touch()
+    parts = [tmp_path] if is_foreign else ["--model", "m", "--graph", "g", "--features", "f"]
+    assert main(list(map(str, ["pack", *parts, option, value, "-o", tmp_path / "x.argo"]))) == 2
+    assert f"{option} is given without --aligner; expected it, too" in capsys.readouterr().err
+
+
 def test_a_network_without_its_tables_is_refused(small_system, reversed_parts, tmp_path):
     shutil.copy(reversed_parts.model, tmp_path / "net")
     with pytest.raises(FileNotFoundError, match="cntkmap"):
