@@ -10,6 +10,7 @@ from readers.language.cmudict import read_cmudict as read_cmudict
 from readers.language.hotwords import read_hotwords as read_hotwords
 from readers.language.labelled_text import read_columns as read_columns
 from readers.language.labelled_text import read_parallel as read_parallel
+from readers.language.new_words import NewWord as NewWord
 from readers.language.new_words import read_new_words as read_new_words
 from readers.language.vocabulary import VocabularyWord as VocabularyWord
 from readers.language.vocabulary import read_vocabulary as read_vocabulary
