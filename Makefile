@@ -27,10 +27,10 @@ demo: install  ## recognise a recording, then synthesise a TIMIT-shaped corpus, 
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
 test: lint docs  ## lint, import contract, documentation, every test
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 quick: lint  ## lint and the tests not marked slow
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 lint: develop
 	$(BIN)/ruff check .
