@@ -120,9 +120,8 @@ def load_search_tables(
     ahead = NO_AHEAD
     if len(found["sets"]):
         unknown = found["unknown"].reshape(-1, len(found["sets"])) if len(found["unknown"]) else NO_AHEAD.unknown
-        ahead = LookAhead(
-            *(found[name] for name in LookAhead._fields[:-3]), NO_AHEAD.mixed, unknown, is_sum=number == 1
-        )
+        arrays = {name: found[name] for name in LookAhead._fields if name not in ("mixed", "unknown", "is_sum")}
+        ahead = LookAhead(mixed=NO_AHEAD.mixed, unknown=unknown, is_sum=number == 1, **arrays)
     ready: dict[RecordKey, np.ndarray] = {}
     for prefix, lattice in (("plain_", False), ("", True)):
         sil_cost, lm_scale, word_penalty = found["settings"].tolist()
