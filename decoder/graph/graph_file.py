@@ -64,7 +64,7 @@ class GraphDefaults:
     Attributes
     ----------
     options : mapping of str to float
-        Values by the names of decoder.search.SearchOptions, some of TUNED_OPTIONS.
+        Values by the names of decoder.search.SearchOptions, some of TUNED_OPTIONS; bool for `lookahead_sums`.
     tuned_with : mapping of str to str
         Names of the acoustic model (``am``) and language model (``lm``) with which they were tuned, as far as known.
     """
@@ -118,7 +118,7 @@ def _parse_defaults(section: np.ndarray) -> GraphDefaults:
 
 def is_search_option(name: str, value: object) -> bool:
     """Return whether a graph may carry this value of a search option."""
-    if name not in TUNED_OPTIONS or isinstance(value, bool):
+    if name not in TUNED_OPTIONS or isinstance(value, bool) != (name == "lookahead_sums"):
         return False
     if name == "max_tokens":
         return isinstance(value, int) and 0 < value < 2**31
@@ -150,7 +150,7 @@ def save_defaults(path: str | Path, defaults: GraphDefaults) -> None:
         if not is_search_option(name, value):
             raise ConfigError(
                 f"{path}: search option {name[:40]} = {str(value)[:40]}; expected one of {', '.join(TUNED_OPTIONS)} "
-                f"with a number from {-LARGEST:g} to {LARGEST:g}"
+                f"with a number from {-LARGEST:g} to {LARGEST:g}, or true or false for lookahead_sums"
             )
     start, sections = FORMAT.read(path)
     sections.pop(DEFAULTS, None)

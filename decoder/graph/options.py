@@ -11,6 +11,7 @@ SILENCE_TOPOLOGIES: tuple[SilenceTopology, ...] = get_args(SilenceTopology)
 # Search options that a graph may carry, of decoder.search.SearchOptions.
 TUNED_OPTIONS = (
     *("acweight", "beam", "max_tokens", "word_end_beam_frac", "sil_cost", "lm_scale", "word_penalty", "slack_decay"),
+    "lookahead_sums",
 )
 
 

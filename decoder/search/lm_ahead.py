@@ -36,14 +36,15 @@ MAX_ROUNDS = 10_000  # of relaxation; two or three are enough for most graphs
 NO_AHEAD = LookAhead(
     *(np.zeros(0, WORD_SET), np.zeros(0, RANGE), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
     *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
+    False,
 )
 
 
-def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> LookAhead:
+def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray, is_sum: bool = False) -> LookAhead:
     """The look-ahead tables for a graph and a language model.
 
-    word_lm (V,) i4: LM word of each graph word, negative for none.  Where a word can come next that is not in the LM,
-    there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
+    word_lm (V,) i4: LM word of each graph word, negative for none; is_sum: see LookAhead.  Where a word can come next
+    that is not in the LM, there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
     """
     arrays = graph.arrays
     epsilon = _epsilon(graph)
@@ -67,15 +68,14 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     sets["graph_cost"] = keys.astype(np.uint32).view(np.float32)
     words_of_models, unknown_id = own_words(lm, word)
     least = [
-        _of_lists(np.minimum, _least_between(costs, ranges["low"], ranges["high"]), first, np.inf)[set_list]
-        for costs in empty_history_costs(lm, words_of_models)
+        _least_of_lists(costs, ranges, first, is_sum)[set_list] for costs in empty_history_costs(lm, words_of_models)
     ]
     sets["least"] = least[0]
     unknown = []
     for words, label in zip(words_of_models, unknown_id):
         num_unknown = _of_lists(np.add, _counts((words == label) & (label >= 0), ranges), first)
         unknown.append(np.where(num_unknown[set_list] > 0, label, -1))
-    histories, place, cost, level = _lists(lm, words_of_models, unknown_id)
+    histories, place, cost, level = _lists(lm, words_of_models, unknown_id, is_sum)
     return LookAhead(
         sets,
         ranges,
@@ -86,6 +86,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
         level,
         np.array(least, np.float32) if len(words_of_models) > 1 else NO_AHEAD.mixed,
         np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
+        is_sum,
     )
 
 
@@ -142,6 +143,17 @@ def empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.nda
     ]
 
 
+def _least_of_lists(costs: np.ndarray, ranges: np.ndarray, first: np.ndarray, is_sum: bool) -> np.ndarray:
+    """The least of costs (n,) in each list of ranges, or -ln of the sum of the probabilities; inf without any."""
+    least = _of_lists(np.minimum, _least_between(costs, ranges["low"], ranges["high"]), first, np.inf)
+    if not is_sum:
+        return least
+    total = np.concatenate([[0], np.cumsum(np.exp(-costs.astype(np.float64)))])
+    with np.errstate(divide="ignore"):
+        summed = -np.log(_of_lists(np.add, total[ranges["high"]] - total[ranges["low"]], first)).astype(np.float32)
+    return np.minimum(summed, least)  # small probabilities are lost in the difference of two totals
+
+
 def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """min(values[low:high]) for every pair, inf if empty, by a table of minima over 2^k neighbours (sparse table)."""
     least = np.full(len(low), np.inf, np.float32)
@@ -157,7 +169,7 @@ def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
         length *= 2
 
 
-def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> tuple[np.ndarray, ...]:
+def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int], is_sum: bool) -> tuple[np.ndarray, ...]:
     """(histories, place, cost, level) of LookAhead."""
     arrays = lm.arrays
     roots = _roots(lm)
@@ -176,7 +188,7 @@ def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> t
     histories["first"][1:] = np.cumsum(counts)
     histories["backoff_cost"][:-1] = arrays.backoff_cost
     histories["backoff_state"][:-1] = arrays.backoff_state
-    return histories, np.concatenate(places), with_minima(cost, level), level
+    return histories, np.concatenate(places), with_minima(cost, level, is_sum), level
 
 
 def minima_levels(size: int) -> np.ndarray:

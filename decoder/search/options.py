@@ -56,6 +56,10 @@ class SearchOptions(Options):
         "for pruning, add to each token the lowest n-gram cost of the words that it can reach, given its history; "
         "without pruning it does not change the result",
     )
+    lookahead_sums: bool = option(
+        False,
+        "look ahead by the sum of the probabilities of the words that can be reached, as Kaldi does, not by the best",
+    )
     lattice_beam: float | None = option(
         None, "keep a lattice of all paths within this cost of the best; None keeps none", least=0, most=math.inf
     )

@@ -58,7 +58,9 @@ class SearchTables:
         self.score_row = score_row
         self.word_lm = word_lm
         self.least_lm_cost = least_lm_cost
-        if ahead is not None:
+        if ahead is not None and ahead.is_sum:
+            self.summed_look_ahead = ahead
+        elif ahead is not None:
             self.look_ahead = ahead
         self._ready = dict(ready or {})
         self._in_use: weakref.WeakValueDictionary[RecordKey, np.ndarray] = weakref.WeakValueDictionary()
@@ -82,6 +84,12 @@ class SearchTables:
         return look_ahead(self.graph, self.lm, self.word_lm)
 
     @cached_property
+    def summed_look_ahead(self) -> LookAhead:
+        """The look-ahead tables for `lookahead_sums`."""
+        assert self.lm is not None  # as above
+        return look_ahead(self.graph, self.lm, self.word_lm, is_sum=True)
+
+    @cached_property
     def place_words(self) -> np.ndarray:
         """The word of each place of the look-ahead, see `place_words`."""
         return place_words(self.graph)
@@ -94,6 +102,12 @@ class SearchTables:
     def looks_ahead(self, options: SearchOptions) -> bool:
         """Return whether the search uses the look-ahead."""
         return options.lm_lookahead and bool(np.any(self.word_lm >= 0))
+
+    def look_ahead_for(self, options: SearchOptions) -> LookAhead:
+        """Return the look-ahead tables that the options ask for, NO_AHEAD for none."""
+        if not self.looks_ahead(options):
+            return NO_AHEAD
+        return self.summed_look_ahead if options.lookahead_sums else self.look_ahead
 
     def new_sentence(self, options: SearchOptions) -> float:
         """Return the cost of a new sentence; inf if none may begin, as in a graph of sentences without HMM states."""
@@ -132,7 +146,7 @@ class SearchTables:
 
         Decoders share the records on whose options they agree.
         """
-        ahead = self.look_ahead if self.looks_ahead(options) else NO_AHEAD
+        ahead = self.look_ahead_for(options)
         costs = float(options.sil_cost), float(options.lm_scale), float(options.word_penalty)
         lattice = options.lattice_beam is not None
         keys = record_keys(lattice, *costs, silence, len(ahead.sets))

@@ -52,7 +52,7 @@ def save_search_tables(tables: SearchTables, options: SearchOptions, path: str |
     if tables.lm is not None and tables.lm.components:
         raise ConfigError(f"{path}: a mixture of language models; expected a single one")
     silence = silence_models(tables.graph, options.silence)
-    ahead = tables.look_ahead if tables.looks_ahead(options) else NO_AHEAD
+    ahead = tables.look_ahead_for(options)
     sections = {
         "settings": np.array(_settings(options)),
         "silence": silence.view(np.uint8),
@@ -64,11 +64,11 @@ def save_search_tables(tables: SearchTables, options: SearchOptions, path: str |
         made = dict(zip(("positions", "arcs", "states", "words"), tables.records(keys, ahead)))
         sections |= {f"{prefix}{name}": made[name] for name in ("positions", "states")}
     sections |= {"arcs": made["arcs"], "words": made["words"]}
-    sections |= {name: getattr(ahead, name) for name in LookAhead._fields if name != "mixed"}
+    sections |= {name: getattr(ahead, name) for name in LookAhead._fields if name not in ("mixed", "is_sum")}
     for name, record in RECORDS.items():
         sections[name] = np.ascontiguousarray(sections[name], record).view(FORMAT.types[name])
     sections["unknown"] = ahead.unknown.ravel()
-    FORMAT.write(path, 0, sections)
+    FORMAT.write(path, int(ahead.is_sum), sections)
 
 
 def make_search_tables(graph: Path, lm: Path | None, cntkmap: Path, options: SearchOptions, path: Path) -> None:
@@ -109,7 +109,7 @@ def load_search_tables(
     OSError
     """
     # Copy on write: the kernels are compiled for writable arrays.
-    _, found = FORMAT.read(path, mode="c", verify=verify)
+    number, found = FORMAT.read(path, mode="c", verify=verify)
     for name, record in RECORDS.items():
         if found[name].nbytes % record.itemsize:
             raise FormatError(f"{path}: {found[name].nbytes} bytes of {name}; expected whole records; {FORMAT.again}")
@@ -120,9 +120,8 @@ def load_search_tables(
     ahead = NO_AHEAD
     if len(found["sets"]):
         unknown = found["unknown"].reshape(-1, len(found["sets"])) if len(found["unknown"]) else NO_AHEAD.unknown
-        ahead = LookAhead(
-            mixed=NO_AHEAD.mixed, unknown=unknown, **{name: found[name] for name in LookAhead._fields[:-2]}
-        )
+        arrays = {name: found[name] for name in LookAhead._fields if name not in ("mixed", "unknown", "is_sum")}
+        ahead = LookAhead(mixed=NO_AHEAD.mixed, unknown=unknown, is_sum=number == 1, **arrays)
     ready: dict[RecordKey, np.ndarray] = {}
     for prefix, lattice in (("plain_", False), ("", True)):
         sil_cost, lm_scale, word_penalty = found["settings"].tolist()

@@ -42,6 +42,7 @@ class LookAhead(NamedTuple):
     minima, see `with_minima`; level holds the offsets.  backoff_cost and backoff_state are those of the model.
     mixed (models, C) f4: `least` for every model of a mixture; unknown (models, C) i4: the id of a model's unknown word
     where it can come next, else -1.  Both are empty when not needed.
+    is_sum: whether the tables hold -ln of sums of probabilities in place of least costs, see `joined`.
     """
 
     sets: np.ndarray
@@ -53,6 +54,7 @@ class LookAhead(NamedTuple):
     level: np.ndarray
     mixed: np.ndarray
     unknown: np.ndarray
+    is_sum: bool
 
 
 @njit(cache=True)
@@ -307,16 +309,18 @@ def sort_by_place(
     return places, costs
 
 
-def with_minima(cost: Float32Array, level: Int64Array) -> Float32Array:
+def with_minima(cost: Float32Array, level: Int64Array, is_sum: bool = False) -> Float32Array:
     """cost (E,) f4 followed by the minimum of every BLOCK of them, then of every BLOCK of these, and so on.
 
-    Those of step k are at level[k] .. level[k+1]-1.
+    Those of step k are at level[k] .. level[k+1]-1.  is_sum: sums of probabilities in place of minima, see `joined`.
     """
     table = np.empty(level[-1], np.float32)
     table[: cost.shape[0]] = cost
     for k in range(1, level.shape[0] - 1):
         below = table[level[k - 1] : level[k]]
-        table[level[k] : level[k + 1]] = np.minimum.reduceat(below, np.arange(0, below.shape[0], BLOCK))
+        first = np.arange(0, below.shape[0], BLOCK)
+        of_blocks = -np.logaddexp.reduceat(-below, first) if is_sum else np.minimum.reduceat(below, first)
+        table[level[k] : level[k + 1]] = of_blocks
     return table
 
 
@@ -332,23 +336,32 @@ def first_at_least(place: Int32Array, begin: Integer, end: Integer, wanted: Inte
     return begin
 
 
+@njit(**UNCOUNTED, forceinline=True)
+def joined(cost: float, other: float, is_sum: bool) -> float:
+    """The cost of two sets of words together: the lesser cost, or -ln of the sum of the probabilities."""
+    least = min(cost, other)
+    if not is_sum or least == np.inf:
+        return least
+    return least - np.log1p(np.exp(least - max(cost, other)))
+
+
 @njit(**UNCOUNTED)
-def least_between(table: Float32Array, level: Int64Array, i: Integer, j: Integer) -> float:
-    """The least of table[i:j], by a table of `with_minima`."""
-    least = np.float32(np.inf)
+def least_between(table: Float32Array, level: Int64Array, i: Integer, j: Integer, is_sum: bool = False) -> float:
+    """The least of table[i:j], or -ln of the sum of the probabilities, by a table of `with_minima`."""
+    least = np.inf
     for k in range(level.shape[0] - 1):
         last = k == level.shape[0] - 2
         while i < j and (i % BLOCK or last):
-            least = min(least, table[level[k] + i])
+            least = joined(least, np.float64(table[level[k] + i]), is_sum)
             i += 1
         while i < j and j % BLOCK:
             j -= 1
-            least = min(least, table[level[k] + j])
+            least = joined(least, np.float64(table[level[k] + j]), is_sum)
         if i >= j:
             break
         i //= BLOCK
         j //= BLOCK
-    return least  # type: ignore[return-value]  # a float32
+    return least
 
 
 @njit(**UNCOUNTED)
@@ -362,10 +375,11 @@ def least_cost(
     ranges: Records,
     first: Integer,
     end: Integer,
+    is_sum: bool,
 ) -> tuple[float, float]:
     """The least -ln P(word | state) over the words in ranges first .. end-1: a lower bound, nearly always exact.
 
-    (For a word that a history lists, the cost by backing off counts, too, if it is less.)
+    (For a word that a history lists, the cost by backing off counts, too: if it is less, or as another summand.)
     state: of the automaton whose empty history is `root`; the arrays are those of LookAhead.  The empty history is left
     to the caller: returns (least over the longer histories, sum of back-off costs to add to the least of the empty
     history).
@@ -387,11 +401,11 @@ def least_cost(
             i = first_at_least(place, i, stop, low)
             if high - low <= MAX_SCANNED:
                 while i < stop and place[i] < high:
-                    best = min(best, backed_off + float(cost[i]))
+                    best = joined(best, backed_off + float(cost[i]), is_sum)
                     i += 1
             elif i < stop and place[i] < high:
                 j = first_at_least(place, i, stop, high)
-                best = min(best, backed_off + least_between(cost, level, i, j))
+                best = joined(best, backed_off + least_between(cost, level, i, j, is_sum), is_sum)
                 i = j
         backed_off += history["backoff_cost"]
         state = np.int64(history["backoff_state"])
@@ -412,6 +426,7 @@ def plain_cost_ahead(
     place: Int32Array,
     cost: Float32Array,
     level: Int64Array,
+    is_sum: bool,
     lm_scale: float,
     key: Integer,
 ) -> float:
@@ -421,8 +436,8 @@ def plain_cost_ahead(
     first, end = np.int64(words["first"]), np.int64(words["end"])
     if first == end or history == SENTENCE_OVER:
         return 0.0
-    best, backed_off = least_cost(histories, place, cost, level, np.int64(0), history, ranges, first, end)
-    best = min(best, backed_off + words["least"])
+    best, backed_off = least_cost(histories, place, cost, level, np.int64(0), history, ranges, first, end, is_sum)
+    best = joined(best, backed_off + np.float64(words["least"]), is_sum)
     return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
 
 
@@ -451,11 +466,13 @@ def cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integer) ->
             least = np.float64(ahead.mixed[i, among])
             weight = lm.weights[i]
         best, backed_off = least_cost(
-            ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, ahead.ranges, first, end
+            *(ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, ahead.ranges, first, end),
+            ahead.is_sum,
         )
-        best = min(best, backed_off + least)
+        best = joined(best, backed_off + least, ahead.is_sum)
         if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:
-            best = min(best, automaton_step(lm, root, own, np.int64(ahead.unknown[i, among]))[0])
+            of_unknown = automaton_step(lm, root, own, np.int64(ahead.unknown[i, among]))[0]
+            best = joined(best, of_unknown, ahead.is_sum)
         probability += weight * np.exp(-best)
     if lm.weights.shape[0]:
         best = -np.log(probability) if probability > 0 else np.inf
@@ -467,6 +484,7 @@ def ngram_cost_ahead(ahead: LookAhead, lm: LMArrays, lm_scale: float, key: Integ
     """`cost_ahead`, by the shorter function where that is enough."""
     if ahead.mixed.shape[0] + ahead.unknown.shape[0] == 0:
         return plain_cost_ahead(
-            ahead.sets, ahead.ranges, ahead.histories, ahead.place, ahead.cost, ahead.level, lm_scale, key
+            *(ahead.sets, ahead.ranges, ahead.histories, ahead.place, ahead.cost, ahead.level, ahead.is_sum),
+            *(lm_scale, key),
         )
     return cost_ahead(ahead, lm, lm_scale, key)

@@ -32,15 +32,19 @@ def test_round_trip_and_removal(path):
     assert load_defaults(path) == TUNED
     graph = load_graph(path)  # with checksums
     assert np.array_equal(graph.arrays.final_cost, one_word_graph().arrays.final_cost)
-    save_defaults(path, GraphDefaults({"beam": 9.0}))
-    assert load_defaults(path) == GraphDefaults({"beam": 9.0})
+    save_defaults(path, GraphDefaults({"beam": 9.0, "lookahead_sums": True}))
+    assert load_defaults(path) == GraphDefaults({"beam": 9.0, "lookahead_sums": True})
     save_defaults(path, GraphDefaults())
     assert path.read_bytes() == plain
     assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
-    "options", [{"beam": np.inf}, {"beam": 1e31}, {"acweight": np.nan}, {"max_tokens": 0.5}, {"silence": 1}]
+    "options",
+    [
+        *({"beam": np.inf}, {"beam": 1e31}, {"beam": True}, {"acweight": np.nan}, {"max_tokens": 0.5}, {"silence": 1}),
+        {"lookahead_sums": 1},
+    ],
 )
 def test_what_a_graph_cannot_carry_is_refused(path, options):
     plain = path.read_bytes()

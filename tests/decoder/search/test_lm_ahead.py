@@ -83,11 +83,12 @@ def state_after(model, words):
 
 
 def ahead_at(decoder, state, history):
-    tables, lm = decoder._tables.look_ahead, decoder.lm.arrays
+    shared, lm = decoder._tables, decoder.lm.arrays
+    tables = shared.summed_look_ahead if decoder.options.lookahead_sums else shared.look_ahead
     key, scale = np.int64(history) << 32 | np.int64(tables.state_set[state]), decoder.options.lm_scale
     found = cost_ahead(tables, lm, scale, key)
     if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
-        arrays = (tables.sets, tables.ranges, tables.histories, tables.place, tables.cost, tables.level)
+        arrays = (*tables[:2], *tables[3:7], tables.is_sum)
         assert plain_cost_ahead(*arrays, scale, key) == found
     return found
 
@@ -124,6 +125,35 @@ def test_cost_ahead_is_that_of_the_definition(seed):
             assert found == pytest.approx(decoder.options.lm_scale * least + charged, abs=TOLERANCE)
 
 
+def summed_by_definition(lm, state, words):
+    """-ln of the sum of the probabilities of the words by every history of the automaton that lists them."""
+    ids = [lm.word_id(word) for word in words]
+    arrays = lm.arrays
+    probability, backed_off = 0.0, 0.0
+    while True:
+        arcs = slice(arrays.first_arc[state], arrays.first_arc[state + 1])
+        listed = np.isin(arrays.word[arcs], ids)
+        probability += np.exp(-backed_off - arrays.cost[arcs][listed].astype(float)).sum()
+        if state == 0:
+            return -math.log(probability)
+        backed_off += arrays.backoff_cost[state]
+        state = arrays.backoff_state[state]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_ahead_are_those_of_the_definition(seed):
+    graph, words, lm, orders, decoder = single_case(seed)
+    decoder = decoder.with_options(lookahead_sums=True)
+    for state in range(decoder.graph.num_states):
+        arcs = next_arcs(graph, state)
+        charged = min((cost - graph.lookahead[word] if word else cost for word, cost in arcs), default=0)
+        for before in histories(words, len(orders)):
+            history = state_after(lm, before)
+            total = summed_by_definition(lm, history, {word or "</s>" for word, _ in arcs}) if arcs else 0
+            expected = decoder.options.lm_scale * total + charged
+            assert ahead_at(decoder, state, history) == pytest.approx(expected, abs=TOLERANCE)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_arcs_of_epsilon_are_seen_through(seed):
     """As in graphs of Kaldi, where such arcs stand between words."""
@@ -147,6 +177,7 @@ def test_arcs_of_epsilon_are_seen_through(seed):
 def test_no_path_undercuts_what_is_seen_ahead(seed):
     """What is paid and what is seen ahead grow along every arc; at a word arc that is no more than the word's cost."""
     _, words, lm, orders, decoder = single_case(seed)
+    decoder = decoder.with_options(lookahead_sums=seed % 2 == 1)
     arrays, options = decoder.graph.arrays, decoder.options
     for before in histories(words, len(orders)):
         history = state_after(lm, before)
@@ -281,11 +312,12 @@ def test_words_of_a_tree_stand_side_by_side():
 @pytest.mark.parametrize("seed", range(60))
 def test_unpruned_results_do_not_depend_on_looking_ahead(seed):
     case = random_case(seed, integers=seed % 3 == 0)
-    with_it, without = (case.decoder.with_options(lm_lookahead=on).decode(case.scores) for on in (True, False))
+    decoder = case.decoder.with_options(lookahead_sums=seed % 2 == 1)
+    with_it, without = (decoder.with_options(lm_lookahead=on).decode(case.scores) for on in (True, False))
     assert (with_it.cost, with_it.reason, with_it.text) == (without.cost, without.reason, without.text)
     np.testing.assert_array_equal(with_it.path.label, without.path.label)
     lattice, other = (
-        case.decoder.with_options(lm_lookahead=on, lattice_beam=2.0).decode(case.scores).lattice for on in (True, False)
+        decoder.with_options(lm_lookahead=on, lattice_beam=2.0).decode(case.scores).lattice for on in (True, False)
     )
     assert (lattice is None) == (other is None)
     if lattice is not None:
@@ -335,15 +367,18 @@ def test_circle_of_negative_cost_is_refused():
     )
 
 
+@pytest.mark.parametrize("is_sum", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_least_of_a_stretch_by_its_minima(seed):
+def test_a_stretch_by_its_blocks(seed, is_sum):
     rng = np.random.default_rng(seed)
     cost = rng.random(int(rng.integers(1, 6000))).astype(np.float32)
     level = minima_levels(len(cost))
-    table = with_minima(cost, level)
+    table = with_minima(cost, level, is_sum)
     for _ in range(200):
         begin, end = sorted(rng.integers(0, len(cost) + 1, size=2).tolist())
-        assert least_between(table, level, begin, end) == min(cost[begin:end], default=math.inf)
+        within = cost[begin:end].astype(float)
+        expected = -np.logaddexp.reduce(-within) if is_sum else min(within, default=math.inf)
+        assert least_between(table, level, begin, end, is_sum) == pytest.approx(expected, abs=2e-5 if is_sum else 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -362,7 +397,7 @@ def test_least_cost_over_wide_and_narrow_ranges(seed):
     histories["backoff_state"][2] = 1
     found, backed_off = least_cost(
         *(histories, np.concatenate(listed).astype(np.int32), with_minima(np.concatenate(costs), level), level),
-        *(np.int64(0), np.int64(2), ranges, np.int64(0), np.int64(len(ranges))),
+        *(np.int64(0), np.int64(2), ranges, np.int64(0), np.int64(len(ranges)), False),
     )
     inside = [np.any([(low <= places) & (places < high) for low, high in bounds], axis=0) for places in listed]
     of_history = [cost[mask].min(initial=np.inf) for cost, mask in zip(costs, inside)]

@@ -11,7 +11,13 @@ from decoder.search.decoder import Decoder, SearchOptions
 from decoder.search.kernels.lookahead import BLOCK, MAX_SCANNED
 from tests.decoder import graphs
 from tests.decoder.search.test_decoder import UNPRUNED
-from tests.decoder.search.test_lm_ahead import TOLERANCE, ahead_at, least_by_definition, state_after
+from tests.decoder.search.test_lm_ahead import (
+    TOLERANCE,
+    ahead_at,
+    least_by_definition,
+    state_after,
+    summed_by_definition,
+)
 
 NUM_WORDS = 75
 WORDS = [f"w{i:02}" for i in range(NUM_WORDS)]
@@ -78,6 +84,7 @@ def test_cost_ahead_of_many_words_after_two_words_is_that_of_the_definition(num_
     lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
     graph = precompile(graphs.make_acceptor(arcs, finals), None, lookahead)
     decoder = Decoder(graph, lm, SearchOptions(**UNPRUNED | {"lm_scale": SCALE}))
+    summing = decoder.with_options(lookahead_sums=True)
     tables = decoder._tables.look_ahead
     assert (tables.ranges["high"] - tables.ranges["low"]).max() > max(MAX_SCANNED, BLOCK)
     # An n-gram is stored once, although every fifth word stands at two places of the graph.
@@ -97,6 +104,9 @@ def test_cost_ahead_of_many_words_after_two_words_is_that_of_the_definition(num_
             least = least_by_definition(orders, history, below[source])
             found = ahead_at(decoder, state, state_after(lm, history))
             assert found == pytest.approx(SCALE * least + least_charge, abs=TOLERANCE), (source, history)
+            total = summed_by_definition(lm, state_after(lm, history), below[source])
+            found = ahead_at(summing, state, state_after(lm, history))
+            assert found == pytest.approx(SCALE * total + least_charge, abs=TOLERANCE), (source, history)
 
 
 def test_a_beam_that_looks_ahead_over_many_words_keeps_the_best_path():

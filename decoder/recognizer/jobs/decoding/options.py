@@ -213,6 +213,9 @@ class DecodeSearchOptions(Options):
         "slack_decay",
         "decay per frame of the extra beam for language model costs above the look-ahead (0.8)",
     )
+    lookahead_sums: bool | None = stored(
+        "lookahead_sums", "look ahead by the sum of the probabilities of the words in reach, not by the best (no)"
+    )
     lm_lookahead: bool = like(
         SearchOptions, "lm_lookahead", help="use only the look-ahead scores of the graph", in_blocks=False
     )
