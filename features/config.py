@@ -76,6 +76,9 @@ class FeatureConfig:
     kaldi : bool
         Kaldi's conventions instead of HTK's: its window, filters of all bins within their limits, no floor of 1 before
         the logarithm, and c0 divided by the square root of 2.
+    snip_edges : bool
+        Windows lie within the samples.  Else, with `kaldi`, they are centred at hops and a half, and samples beyond the
+        ends are those before them in reverse order.
     preemphasis : float
         Pre-emphasis coefficient.
     num_channels : int
@@ -141,6 +144,7 @@ class FeatureConfig:
     window_size: float = 256_000.0
     use_hamming: bool = True
     kaldi: bool = False
+    snip_edges: bool = True
     double_fft: bool = False
     preemphasis: float = 0.97
     num_channels: int = 20
@@ -171,7 +175,9 @@ class FeatureConfig:
     @property
     def first_centre(self) -> float:
         """Time of the centre of the first window, in 100 ns units."""
-        return 0.0 if self.toolkit and self.base_kind == "FBANK" else self.window_size / 2
+        if self.toolkit and self.base_kind == "FBANK":
+            return 0.0
+        return self.window_size / 2 if self.snip_edges else self.target_rate / 2
 
     def is_source_rate(self, rate: float) -> bool:
         """Return whether a sample rate in Hz is that of `source_rate`, up to the rounding of its period."""
@@ -227,6 +233,11 @@ class FeatureConfig:
             return 1
         coefficients = self.num_cepstra if self.base_kind in CEPSTRAL_KINDS else self.num_channels
         return coefficients + self.has("0") + self.has("E")
+
+    @property
+    def num_centred(self) -> int:
+        """Number of static rows of which _Z subtracts the mean: all but the log energy, which Kaldi does not exempt."""
+        return self.num_static - (self.has("E") and (self.has("N") or not self.kaldi))
 
     @property
     def dim(self) -> int:
@@ -306,6 +317,7 @@ def check_numbers(config: FeatureConfig) -> None:
     expect(0 <= config.preemphasis <= 1, "PREEMCOEF", "a number from 0 to 1")
     suits_kaldi = not config.use_hamming and config.warp == 1 and config.base_kind != "PLP"
     expect(not config.kaldi or suits_kaldi, "KALDI", "F with PLP or warping, and USEHAMMING = F, as Kaldi has a window")
+    expect(config.snip_edges or config.kaldi, "SNIPEDGES", "T, unless KALDI = T")
     expect(config.num_channels >= 1, "NUMCHANS", "at least 1")
     expect(config.lifter == 0 or 1 <= config.lifter <= 1e6, "CEPLIFTER", "0 (none), or 1 to 1e6")
     expect(0 < config.compression <= 10, "COMPRESSFACT", "a power above 0, to 10")
@@ -361,7 +373,7 @@ def check_speech_mean(config: FeatureConfig, expect: Callable[[bool, str, str], 
     """Check that the mean of speech fits the features, and that they tell the level of a frame."""
     if not config.speech_mean:
         return
-    rows = config.num_static - config.has("E")
+    rows = config.num_centred
     expect(config.has("Z"), "SPEECHMEAN", "_Z in TARGETKIND, which subtracts it")
     in_range = all(abs(value) <= MAX_MEAN for value in config.speech_mean)
     expect(in_range, "SPEECHMEAN", f"numbers from {-MAX_MEAN:g} to {MAX_MEAN:g}")

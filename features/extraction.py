@@ -48,8 +48,9 @@ def extract(samples: npt.ArrayLike, config: FeatureConfig, sample_rate: float) -
     Returns
     -------
     (config.dim, T) float32, Fortran order
-        T = (N - window) // hop + 1.  Rows: coefficients, c0 (_0), log energy (_E), then deltas (_D), accelerations (_A)
-        and third differentials (_T) of these; _N removes the absolute energy.
+        T = (N - window) // hop + 1, with SNIPEDGES = F (N + hop // 2) // hop.  Rows: coefficients, c0 (_0), log energy
+        (_E), then deltas (_D), accelerations (_A) and third differentials (_T) of these; _N removes the absolute
+        energy.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def extract(samples: npt.ArrayLike, config: FeatureConfig, sample_rate: float) -
     samples = check_samples(samples, plan.spectrum)
     if config.dither:
         samples = add_dither(samples, config.dither, config.seed)
-    return add_dynamics(plan.static_features(samples), config)
+    return add_dynamics(plan.static_features(plan.spectrum.with_edges(samples)), config)
 
 
 def frame_period(config: FeatureConfig, sample_rate: float) -> int:
@@ -137,6 +138,8 @@ class Plan:
         rows = self.coefficients(bank)
         if energies is None:
             return rows
+        if config.kaldi:
+            energies = np.maximum(energies, KALDI_FLOOR)
         with np.errstate(divide="ignore"):
             log_energy = np.where(energies > 0, np.log(energies), LOG_ZERO)
         if config.normalise_energy:
@@ -236,8 +239,7 @@ def check_samples(samples: npt.ArrayLike, spectrum: Spectrum) -> Float32Array:
     samples = np.ascontiguousarray(samples, np.float32)
     if samples.ndim != 1:
         raise ShapeError(f"samples: shape {samples.shape}; expected one channel, shape (N,)")
-    if spectrum.num_frames(len(samples)) < 1:
-        raise ShapeError(f"{len(samples)} samples; expected at least {len(spectrum.window)}, one window")
+    spectrum.check_length(len(samples))
     return samples
 
 
@@ -264,7 +266,7 @@ def add_dynamics(static: Float32Array, config: FeatureConfig) -> Float32Array:
 
         SpeechMean.of(config).subtract(static)
     elif config.has("Z"):
-        subtract_mean(static[:-1] if config.has("E") else static)
+        subtract_mean(static[: config.num_centred])
     if config.has("N"):
         blocks[0] = static[:-1]
     if len(blocks) == 1:

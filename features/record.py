@@ -36,7 +36,7 @@ def feature_record(config: FeatureConfig, rates: Iterable[float] = ()) -> Featur
     FeatureRecord
     """
     # A record without it is of HTK's conventions; those of Kaldi also differ in USEHAMMING.
-    names = [*_ALWAYS, *(["KALDI"] if config.kaldi else [])]
+    names = [*_ALWAYS, *(["KALDI"] if config.kaldi else []), *([] if config.snip_edges else ["SNIPEDGES"])]
     names += ["NUMCEPS", "CEPLIFTER"] if config.base_kind in CEPSTRAL_KINDS else []
     names += ["LPCORDER", "COMPRESSFACT"] if config.base_kind == "PLP" else []
     if config.has("E"):

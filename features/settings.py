@@ -98,6 +98,11 @@ SETTINGS: dict[str, Setting] = {
         "Kaldi's conventions: its window, which needs `USEHAMMING = F`, filters of all bins within their limits, no "
         "floor of 1, and c0 divided by the square root of 2",
     ),
+    "SNIPEDGES": Setting(
+        "snip_edges",
+        parse_bool,
+        "with `KALDI`: F has a frame for every shift of the window, beyond the ends of the samples, too",
+    ),
     "DOUBLEFFT": Setting("double_fft", parse_bool, "twice the FFT length that the window needs"),
     "PREEMCOEF": Setting("preemphasis", parse_float, "coefficient of the pre-emphasis"),
     "NUMCHANS": Setting("num_channels", parse_int, "number of filters"),

@@ -8,7 +8,7 @@ import numpy as np
 from features.config import FeatureConfig
 from features.filterbank import filter_weights, slaney_filter_weights, sphinx_filter_weights
 from readers.common.arrays import Float32Array, Float64Array
-from readers.errors import ConfigError
+from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 # The windowed frames and spectra of one pass (512 KB) fit into the second-level cache.  64, 128 and 256 frames are
@@ -37,6 +37,7 @@ class Spectrum:
     energy: str  # "", "raw" or "windowed"
     emphasis_goes_on: bool  # whether the first sample of a frame loses its share of the one before the frame
     beyond: Literal["", "reflect", "constant"] = ""  # how samples go on beyond the ends, for windows centred at hops
+    is_mirrored: bool = False  # whether samples beyond the ends are those before them, see `with_edges`
 
     @classmethod
     def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
@@ -62,6 +63,7 @@ class Spectrum:
             zero_mean=config.zero_mean_source,
             energy=energy,
             emphasis_goes_on=config.sphinx,
+            is_mirrored=not config.snip_edges,
         )
 
     @classmethod
@@ -90,15 +92,50 @@ class Spectrum:
         """Return the number of frames of an utterance: whole windows or, if they are centred, hops."""
         if self.beyond:
             return num_samples // self.hop if num_samples >= len(self.window) else 0
+        if self.is_mirrored:
+            return (num_samples + self.hop // 2) // self.hop
+        return self.num_windows(num_samples)
+
+    def num_windows(self, num_samples: int) -> int:
+        """Return the number of windows within samples."""
         return max(0, (num_samples - len(self.window)) // self.hop + 1)
+
+    def check_length(self, num_samples: int) -> None:
+        """Raise ShapeError if an utterance is too short for a frame."""
+        if not self.num_frames(num_samples):
+            least, what = len(self.window), "one window"
+            if self.is_mirrored:
+                least, what = self.hop - self.hop // 2, "half of a frame"
+            raise ShapeError(f"{num_samples} samples; expected at least {least}, {what}")
+
+    @property
+    def lead(self) -> int:
+        """Samples of the first frame before the beginning of the utterance; below 0, those left out."""
+        return len(self.window) // 2 - self.hop // 2 if self.is_mirrored else 0
+
+    def num_after(self, num_samples: int) -> int:
+        """Return how many samples of the last frame are beyond the end of an utterance."""
+        return (self.num_frames(num_samples) - 1) * self.hop + len(self.window) - self.lead - num_samples
+
+    def with_edges(self, samples: Float32Array) -> Float32Array:
+        """Return the samples of all frames: with SNIPEDGES = F, mirrored beyond the ends; else these.
+
+        Source: ExtractWindow in feature-window.cc of Kaldi.
+        """
+        if not self.is_mirrored:
+            return samples
+        after = self.num_after(len(samples))
+        mirrored = np.pad(samples, (max(self.lead, 0), max(after, 0)), mode="symmetric")
+        return mirrored[max(-self.lead, 0) : len(mirrored) - max(-after, 0)]
 
     def filterbank(self, samples: Float32Array, before: float = 0.0) -> tuple[Float32Array, Float32Array | None]:
         """Return filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and frame energies.
 
-        samples: (N,) float32 on the scale of 16-bit integers, at least one window; before: the one before them.
+        samples: (N,) float32 on the scale of 16-bit integers, with edges, at least one window; before: the one before
+        them.
         Energies are (T,) float32, the sum of squares of each frame, or None if the target has no energy.
         """
-        num_frames = self.num_frames(len(samples))
+        num_frames = self.num_frames(len(samples)) if self.beyond else self.num_windows(len(samples))
         outputs = np.empty((num_frames, self.weights.shape[1]), np.float32)
         energies = np.empty(num_frames if self.energy else 0, np.float32)
         emphasised = self.emphasise(samples, before)

@@ -97,7 +97,11 @@ class FeatureStream:
             )
         self._noise = np.random.default_rng([config.seed]) if config.dither else None
         self._samples = np.zeros(0, np.float32)  # begins with the first sample of the next frame
-        self._unused = 0  # samples to come before the next frame, if frames do not overlap and leave gaps
+        # Samples to come before the next frame, if frames do not overlap and leave gaps.
+        self._unused = max(0, -self._spectrum.lead)
+        # With SNIPEDGES = F: the samples so far, up to a window; the latest window.
+        self._beginning: np.ndarray | None = self._samples if self._spectrum.is_mirrored else None
+        self._latest = self._samples
         self._dynamics = _Dynamics(config)
         self._mean: _SpeechMean | _Mean | None = None
         if config.speech_mean:
@@ -125,22 +129,45 @@ class FeatureStream:
 
     def finish(self) -> np.ndarray:
         """Return the last frames (dim, n).  Raises ShapeError if the audio was shorter than a window."""
-        if self._num_samples < len(self._spectrum.window):
-            raise ShapeError(f"{self._num_samples} samples; expected at least {len(self._spectrum.window)}, one window")
+        self._spectrum.check_length(self._num_samples)
+        last = self._last_frames() if self._spectrum.is_mirrored else np.zeros((self.config.dim, 0), np.float32)
         frames = self._dynamics.finish()
         if self._mean is None:
-            return frames
-        return _side_by_side(self.config.dim, [self._mean.push(frames), self._mean.finish()])
+            return _side_by_side(self.config.dim, [last, frames])
+        return _side_by_side(self.config.dim, [last, self._mean.push(frames), self._mean.finish()])
+
+    def _last_frames(self) -> np.ndarray:
+        """Return the frames that reach beyond the end, with SNIPEDGES = F."""
+        spectrum = self._spectrum
+        if self._beginning is not None:  # the utterance is no longer than a window
+            samples = spectrum.with_edges(self._beginning)
+            self._beginning = None
+            return self._of_whole_windows(samples)
+        after = spectrum.num_after(self._num_samples)
+        return self._of_whole_windows(self._latest[::-1][:after] if after > 0 else self._latest[:0])
 
     def _frames(self, samples: np.ndarray) -> np.ndarray:
         self._num_samples += len(samples)
         if self._noise is not None:
             level = abs(self.config.dither)
             samples = samples + self._noise.uniform(-level, level, len(samples)).astype(np.float32)
+        if self._spectrum.is_mirrored:
+            self._latest = np.concatenate([self._latest, samples])[-len(self._spectrum.window) :]
+            if self._beginning is not None:
+                samples = np.concatenate([self._beginning, samples])
+                if len(samples) <= len(self._spectrum.window):
+                    self._beginning = samples
+                    return np.zeros((self.config.dim, 0), np.float32, order="F")
+                self._beginning = None
+                samples = np.pad(samples, (max(self._spectrum.lead, 0), 0), mode="symmetric")
+        return self._of_whole_windows(samples)
+
+    def _of_whole_windows(self, samples: np.ndarray) -> np.ndarray:
+        """Return the frames that these samples complete."""
         unused = self._unused
         self._unused = max(0, self._unused - len(samples))
         samples = np.concatenate([self._samples, samples[unused:]])
-        num_frames = self._spectrum.num_frames(len(samples))
+        num_frames = self._spectrum.num_windows(len(samples))
         if not num_frames:
             self._samples = samples
             return np.zeros((self.config.dim, 0), np.float32, order="F")
@@ -212,7 +239,7 @@ class _Mean:
     def __init__(self, config: FeatureConfig, options: RunningMean):
         self.options = options
         self.dim = config.dim
-        self.rows = config.num_static - config.has("E")  # the mean of the energy is not subtracted
+        self.rows = config.num_centred
         self.waiting: list[np.ndarray] = []  # frames before the first mean is known
         self.num_waiting = 0
         self.sums: np.ndarray | None = None  # (rows, n) f8: cumulative sums before each of the last n frames

@@ -169,7 +169,7 @@ def estimate_speech_mean(
     static = replace(config, target_kind=kind, speech_mean=())
     todo = [str(source) for source in sources]
     report = RunReport("files")
-    totals = np.zeros((2, config.num_static - config.has("E") + 1))
+    totals = np.zeros((2, config.num_centred + 1))
     for number, (source, outcome) in enumerate(runner.each(sums_of_speech, todo, static), 1):
         if isinstance(outcome, np.ndarray):
             totals += outcome

@@ -141,9 +141,7 @@ def sum_of_speech(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
     scale, level_rows = level_of(config)
     levels = scale * static[level_rows].mean(axis=0, dtype=np.float64)
     loud = float(np.quantile(levels, LOUD))
-    mean = SpeechMean(
-        np.zeros(config.num_static - config.has("E")), scale, level_rows, memory=math.inf, mute=loud - MUTE
-    )
+    mean = SpeechMean(np.zeros(config.num_centred), scale, level_rows, memory=math.inf, mute=loud - MUTE)
     mean.subtract(static.copy(order="F"))
     frames = static[: len(mean.prior), levels >= loud]
     return np.array([mean.sums, [*frames.sum(axis=1, dtype=np.float64), frames.shape[1]]])

@@ -22,12 +22,12 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("TARGETRATE", "WINDOWSIZE", "PREEMCOEF", "LOFREQ", "HIFREQ"), float),
     **dict.fromkeys(("CEPLIFTER", "COMPRESSFACT", "ESCALE", "SILFLOOR"), float),
     **dict.fromkeys(("NUMCHANS", "NUMCEPS", "LPCORDER", "DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"), int),
-    **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER", "KALDI"), bool),
+    **dict.fromkeys(("USEHAMMING", "ZMEANSOURCE", "DOUBLEFFT", "USEPOWER", "KALDI", "SNIPEDGES"), bool),
     **dict.fromkeys(("RAWENERGY", "ENORMALISE", "SIMPLEDIFFS", "SPHINX", "REMOVENOISE"), bool),
     "SPEECHMEAN": tuple,
 }
 # Other conventions than HTK's, which a record names only where features have them.
-CONVENTIONS: dict[str, Any] = {"KALDI": False, "SPHINX": False, "REMOVENOISE": False, "TOOLKIT": ""}
+CONVENTIONS: dict[str, Any] = {"KALDI": False, "SNIPEDGES": True, "SPHINX": False, "REMOVENOISE": False, "TOOLKIT": ""}
 _CHECKSUM = re.compile("[0-9a-f]{16}")
 _TOOLKIT = re.compile("[A-Z0-9]{1,16}")
 

@@ -15,18 +15,19 @@ FeatureKind = Literal["mfcc", "fbank"]
 _DEFAULTS = {
     **{"sample-frequency": "16000", "frame-length": "25", "frame-shift": "10", "preemphasis-coefficient": "0.97"},
     **{"num-mel-bins": "23", "low-freq": "20", "high-freq": "0", "num-ceps": "13", "cepstral-lifter": "22"},
-    **{"remove-dc-offset": "true", "use-power": "true", "use-energy": ""},
+    **{"remove-dc-offset": "true", "use-power": "true", "use-energy": "", "raw-energy": "true"},
+    **{"snip-edges": "true", "energy-floor": "0"},
 }
 # The only values that are taken of others.
 _ONLY = {
-    **{"window-type": ("povey",), "round-to-power-of-two": ("true",), "snip-edges": ("true",)},
-    **{"use-energy": ("false",), "htk-compat": ("false",), "use-log-fbank": ("true",), "vtln-warp": ("1", "1.0")},
+    **{"window-type": ("povey",), "round-to-power-of-two": ("true",)},
+    **{"htk-compat": ("false",), "use-log-fbank": ("true",), "vtln-warp": ("1", "1.0")},
     **{"vtln-map": ("",), "utt2spk": ("",), "subtract-mean": ("false",)},
 }
 # Noise on the samples is left out, as in all comparisons with Kaldi, and resampling is the matter of the front end.
 _WITHOUT_EFFECT = (
-    *("allow-downsample", "allow-upsample", "blackman-coeff", "channel", "debug-mel", "dither", "energy-floor"),
-    *("max-feature-vectors", "min-duration", "output-format", "raw-energy", "vtln-high", "vtln-low", "verbose"),
+    *("allow-downsample", "allow-upsample", "blackman-coeff", "channel", "debug-mel", "dither"),
+    *("max-feature-vectors", "min-duration", "output-format", "vtln-high", "vtln-low", "verbose"),
 )
 
 
@@ -37,15 +38,16 @@ class KaldiFeatures:
     Attributes
     ----------
     settings : dict of str to str
-        A configuration of HCopy.  Its c0 is the last value, that of Kaldi the first.
+        A configuration of HCopy.
     sample_rate : int
         In Hz.
-    has_c0 : bool
+    last_is_first : bool
+        Whether the last value, c0 or the log energy, is the first one in Kaldi.
     """
 
     settings: dict[str, str]
     sample_rate: int
-    has_c0: bool
+    last_is_first: bool
 
 
 def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
@@ -83,8 +85,10 @@ def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
     # Limits up to 0 are counted from the Nyquist frequency.
     high = numbers["high-freq"] if numbers["high-freq"] > 0 else rate / 2 + numbers["high-freq"]
     ticks = TICKS_PER_SECOND / 1000
+    has_energy = _flag(path, "use-energy", values) == "T"
+    base_kind = "MFCC" if kind == "mfcc" else "FBANK"
     settings = {
-        "TARGETKIND": "MFCC_0" if kind == "mfcc" else "FBANK",
+        "TARGETKIND": f"{base_kind}_E" if has_energy else "MFCC_0" if kind == "mfcc" else base_kind,
         "KALDI": "T",
         "USEHAMMING": "F",
         "ZMEANSOURCE": _flag(path, "remove-dc-offset", values),
@@ -98,7 +102,13 @@ def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
     }
     if kind == "mfcc":
         settings |= {"NUMCEPS": f"{numbers['num-ceps'] - 1:.10g}", "CEPLIFTER": f"{numbers['cepstral-lifter']:.10g}"}
-    return KaldiFeatures(settings, round(rate), kind == "mfcc")
+    if has_energy:
+        if numbers["energy-floor"] != 0:
+            raise ConfigError(f"{path}: energy-floor is {values['energy-floor']}; expected 0")
+        settings |= {"RAWENERGY": _flag(path, "raw-energy", values), "ENORMALISE": "F"}
+    if _flag(path, "snip-edges", values) == "F":
+        settings["SNIPEDGES"] = "F"
+    return KaldiFeatures(settings, round(rate), has_energy or kind == "mfcc")
 
 
 _NUMBERS = tuple(name for name, value in _DEFAULTS.items() if value and value != "true")

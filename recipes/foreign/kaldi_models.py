@@ -83,7 +83,7 @@ def _convert_network(
     from readers.kaldi.option_files import frame_subsampling
 
     record = feature_record(FeatureConfig.from_hcopy(settings), (about.sample_rate,))
-    network = network_of_nnet(read_nnet_model(path), frame_subsampling(path), first_is_last=about.has_c0)
+    network = network_of_nnet(read_nnet_model(path), frame_subsampling(path), first_is_last=about.last_is_first)
     records = network.feature_records
     records[FEATURES] = record.updated(records[FEATURES])
     parts = {"model": directory / "model.dnn"}
@@ -169,7 +169,7 @@ def mixture_model(
         )
     offset = matrix[:, -1] if has_offset else np.zeros(dim)
     windows = matrix[:, :num_inputs].reshape(dim, left + 1 + right, num_values)
-    if about.has_c0:  # the last value here
+    if about.last_is_first:  # the last value here
         windows = np.roll(windows, -1, axis=2)
     half = max(left, right)
     windows = np.pad(windows, ((0, 0), (half - left, half - right), (0, 0)))
@@ -242,7 +242,7 @@ def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord"
         directory / "online_cmvn.conf", {"cmn-window": 600, "global-frames": 200, "speaker-frames": 600}
     )
     mean = statistics[0, :-1] / statistics[0, -1]
-    if about.has_c0:  # the last value here
+    if about.last_is_first:  # the last value here
         mean = np.roll(mean, -1)
         matrix = np.roll(matrix.reshape(dim, width, num_values), -1, axis=2).reshape(expected)
     projection = SplicedProjection(

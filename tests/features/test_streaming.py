@@ -103,6 +103,25 @@ def test_frames_of_any_configuration_are_those_of_the_whole(setup, num_samples, 
     np.testing.assert_allclose(frames, whole, atol=2e-5 * max(1, np.abs(whole).max()), rtol=1e-5)
 
 
+@settings(max_examples=100)
+@given(any_configuration, st.integers(1, 2000), st.integers(1, 700), st.integers(0, 2**32 - 1))
+def test_windows_beyond_the_ends_are_those_of_the_whole(setup, num_samples, largest, seed):
+    kind = setup["TARGETKIND"].replace("PLP", "FBANK").replace("FBANK_0", "FBANK")
+    setup = {**setup, "TARGETKIND": kind, "KALDI": "T", "USEHAMMING": "F", "SNIPEDGES": "F"}
+    rng, config = np.random.default_rng(seed), FeatureConfig.from_hcopy(setup)
+    samples = speech_like(0)[:num_samples]
+    stream = FeatureStream(config, RATE, RunningMean(start=None))
+    parts = [(stream.push(samples[: largest // 2]), 0)]
+    if num_samples < -(-stream._spectrum.hop // 2):
+        with pytest.raises(ShapeError, match="half of a frame"):
+            extract(samples, config, RATE)
+        return
+    frames = joined([*parts, *in_parts(stream, samples[largest // 2 :], rng, largest + 1)])
+    whole = extract(samples, config, RATE)
+    assert frames.shape == whole.shape
+    np.testing.assert_allclose(frames, whole, atol=2e-5 * max(1, np.abs(whole).max()), rtol=1e-5)
+
+
 def test_samples_between_the_windows_are_skipped_in_any_block():
     config = FeatureConfig(target_kind="FBANK", target_rate=400_000, window_size=200_000)
     samples = speech_like(2, seconds=3.0)

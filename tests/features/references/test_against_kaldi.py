@@ -132,6 +132,22 @@ def test_the_conventions_of_kaldi_equal_its_defaults(kind, rate, channels, low, 
     np.testing.assert_allclose(computed, expected, atol=1e-4, rtol=1e-5)
 
 
+@pytest.mark.parametrize("num_samples", [8000, 8079, 8080, 401, 300, 130, 80])
+@pytest.mark.parametrize("raw_energy", [False, True], ids=["windowed", "raw"])
+def test_windows_beyond_the_ends_and_energy_equal_kaldi(num_samples, raw_energy):
+    samples = noise_with_tones(16000, 5)[:num_samples]
+    theirs = knf.MfccOptions()
+    theirs.frame_opts.dither, theirs.frame_opts.snip_edges = 0.0, False
+    theirs.mel_opts.high_freq = 7600.0
+    theirs.use_energy, theirs.raw_energy = True, raw_energy
+    expected = kaldi(samples, 16000, theirs, knf.OnlineMfcc)
+    options = BASE | {"offset": True, "hamming": False, "low": 20.0, "high": 7600.0}
+    more = {"num_cepstra": 12, "use_power": True, "kaldi": True, "snip_edges": False}
+    more |= {"raw_energy": raw_energy, "normalise_energy": False}
+    computed = ours(samples, 16000, 23, "MFCC_E", options, **more)
+    np.testing.assert_allclose(np.roll(computed, 1, axis=0), expected, atol=3e-4, rtol=1e-5)
+
+
 @pytest.mark.parametrize("more", [{"use_hamming": True}, {"warp": 1.1}, {"target_kind": "PLP"}])
 def test_the_conventions_of_kaldi_have_their_own_window_and_no_warping(more):
     with pytest.raises(ConfigError, match="KALDI = True; expected F with PLP or warping, and USEHAMMING = F"):
@@ -141,5 +157,6 @@ def test_the_conventions_of_kaldi_have_their_own_window_and_no_warping(more):
 def test_silence_has_kaldi_s_floor():
     silence = np.zeros(1000, np.float32)
     options = BASE | {"offset": True, "hamming": False}
-    computed = ours(silence, 16000, 24, "FBANK", options, kaldi=True, use_power=True)
+    more = {"kaldi": True, "use_power": True, "normalise_energy": False}
+    computed = ours(silence, 16000, 24, "FBANK_E", options, **more)
     np.testing.assert_allclose(computed, np.log(np.finfo(np.float32).eps))

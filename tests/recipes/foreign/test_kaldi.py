@@ -129,8 +129,9 @@ def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directo
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("conf/mfcc.conf", "--use-energy=true\n", r"mfcc\.conf: use-energy is 'true'; expected false"),
-        ("conf/mfcc.conf", "--snip-edges=false\n--use-energy=false\n", r"snip-edges is 'false'; expected true"),
+        ("conf/mfcc.conf", "--use-energy=yes\n", r"mfcc\.conf: use-energy is 'yes'; expected true or false"),
+        ("conf/mfcc.conf", "--energy-floor=1\n", r"mfcc\.conf: energy-floor is 1; expected 0"),
+        ("conf/mfcc.conf", "--snip-edges=0\n--use-energy=false\n", r"snip-edges is '0'; expected true or false"),
         ("conf/mfcc.conf", "--use-energy=false\n--low-freq=x\n", r"low-freq is 'x'; expected a number"),
         ("conf/mfcc.conf", "--use-energy=false\n--lowfreq=20\n", r"lowfreq is not supported; expected one of"),
         ("conf/mfcc.conf", None, r"conf: none of mfcc\.conf, .*; expected the configuration of the features"),
