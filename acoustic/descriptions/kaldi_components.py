@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
+from acoustic.nodes.leaves import Constant
 from readers.errors import ModelError
 from readers.kaldi.nnet3.components import Component
 
@@ -358,8 +359,8 @@ class ComponentBuilder:
             outputChannels=rows,
             horizontalSubsample=1,
             verticalSubsample=model.step,
-            lowerPad=-first,
-            upperPad=max(below, 0),
+            padTop=-first,
+            padBottom=max(below, 0),
         )
         bias = self.parameter(f"{name}.bias", component.bias[:, np.newaxis])
         return self.network.add("Plus", label, convolved, bias)
@@ -370,7 +371,7 @@ class ComponentBuilder:
         in_gate, forget_gate, new_cell, out_gate, old_cell = (self.rows(parts, k * size, size, label) for k in range(5))
         keep = 1.0
         if component.fields.get("UseDropout"):
-            if parts[-1].type_name != "Constant":
+            if not isinstance(parts[-1], Constant):
                 raise ModelError(
                     f"{component.where}: masks that are computed; expected those of a DropoutMaskComponent"
                 )

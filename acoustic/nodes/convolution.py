@@ -145,7 +145,7 @@ class Convolution(WindowProduct):
         Steps of the window, in pixels.
     zeroPadding : bool
         Whether windows may reach beyond the image, where pixels are 0.
-    lowerPad, upperPad : int
+    padTop, padBottom : int
         Without zeroPadding, rows of zeros before the first row of the image and after the last.
     maxTempMemSizeInSamples : int
         The largest number of images that are packed at a time; 0 for the fastest number.
@@ -163,8 +163,8 @@ class Convolution(WindowProduct):
         Option("horizontalSubsample", int, positional=True),
         Option("verticalSubsample", int, positional=True),
         Option("zeroPadding", bool, False),
-        Option("lowerPad", int, 0),
-        Option("upperPad", int, 0),
+        Option("padTop", int, 0),
+        Option("padBottom", int, 0),
         Option("maxTempMemSizeInSamples", int, 0),
         IMAGE_LAYOUT,
     )
@@ -184,10 +184,10 @@ class Convolution(WindowProduct):
 
     def infer_shape(self, w: Shape, image: Shape) -> Shape:
         names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample")
-        padding = self.settings["lowerPad"], self.settings["upperPad"]
+        padding = self.settings["padTop"], self.settings["padBottom"]
         if min(padding) < 0 or (self.settings["zeroPadding"] and max(padding)):
             raise self.shape_error(
-                (w, image), f"lowerPad={padding[0]} and upperPad={padding[1]} to be at least 0, and 0 with zeroPadding"
+                (w, image), f"padTop={padding[0]} and padBottom={padding[1]} to be at least 0, and 0 with zeroPadding"
             )
         width, height, step_right, step_down = (self.settings[name] for name in names)
         self.windows = sliding_windows(

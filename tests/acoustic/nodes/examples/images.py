@@ -26,7 +26,7 @@ def padded_convolution(image, kernel, steps, lower, upper):
         return convolution(w, padded.reshape((taller.size, -1), order="F"), taller, kernel, steps, False)
 
     shapes = ((2, kernel[0] * kernel[1] * channels), (int(np.prod(image)), 5))
-    options = convolution_options(2, kernel, steps, False) | {"lowerPad": lower, "upperPad": upper}
+    options = convolution_options(2, kernel, steps, False) | {"padTop": lower, "padBottom": upper}
     return Example("Convolution", shapes, value, frames=(1,), images={1: image}, options=options)
 
 
@@ -77,7 +77,7 @@ EXAMPLES = [
 
 BAD_SHAPES = [
     ("Convolution", ((2, 7), (24, None)), convolution_options(2, (2, 3), (1, 1), False)),
-    ("Convolution", ((2, 4), (24, None)), convolution_options(2, (2, 1), (1, 1), True) | {"lowerPad": 1}),
+    ("Convolution", ((2, 4), (24, None)), convolution_options(2, (2, 1), (1, 1), True) | {"padTop": 1}),
     ("MaxPooling", ((24, None),), pooling_options((2, 2), (1, 1))),
     ("AveragePooling", ((24, None),), pooling_options((2, 2), (1, 1))),
     ("TimeConvolution", ((2, 5), (10, None)), {"offsets": "-1:1"}),
