@@ -282,11 +282,10 @@ def decoder_with_words(
 
 def _shares(words: Mapping[str, NewWord]) -> dict[str, float]:
     """Return the share of each word of the probability of its class."""
-    weights = {word: 1.0 if entry.weight is None else entry.weight for word, entry in words.items()}
     totals: dict[str, float] = {}
-    for word, entry in words.items():
-        totals[entry.word_class] = totals.get(entry.word_class, 0.0) + weights[word]
-    return {word: weights[word] / totals[entry.word_class] for word, entry in words.items()}
+    for entry in words.values():
+        totals[entry.word_class] = totals.get(entry.word_class, 0.0) + entry.share
+    return {word: entry.share / totals[entry.word_class] for word, entry in words.items()}
 
 
 def graph_of_words(

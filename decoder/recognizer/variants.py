@@ -255,7 +255,8 @@ class Variants:
         on_fault : callable, optional
             Gets the error for words that cannot be pronounced, which are then left out.
         word_class : str
-            Word of the language model in whose place the words are said, unless a file gives their class.
+            Word of the language model in whose place the words are said, unless a file gives their class.  A word that
+            was added before keeps its class and its weight where this call gives none.
 
         Returns
         -------
@@ -347,7 +348,16 @@ class Variants:
         for word, entry in words.items():
             spelled.setdefault(spell(word), []).extend(entry.pronunciations)
         known = {(entry.word, entry.phones) for entry in (*dictionary, *self._entries) if entry.word in present}
-        self._new_words = {**self._new_words, **{spell(word): entry for word, entry in words.items()}}
+        new_words = dict(self._new_words)
+        for word, entry in words.items():
+            new_words[spell(word)] = entry.completed_by(new_words.get(spell(word), NewWord()))
+        added = {entry.word for entry in self._entries}
+        is_moved = any(
+            (new_words[word].word_class, new_words[word].share) != (earlier.word_class, earlier.share)
+            for word, earlier in self._new_words.items()
+            if word in added
+        )
+        self._new_words = new_words
         given = ((word, phones) for word, pronunciations in spelled.items() for phones in pronunciations)
         entries = [
             Pronunciation(word, None, None, phones)
@@ -363,7 +373,7 @@ class Variants:
             entries += guesses.for_decoding()
             self.guessed = (*self.guessed, *guesses.entries)
         entries = [entry for entry in entries if graphs.phones.issuperset(entry.phones)]
-        if entries:
+        if entries or is_moved:
             notes: list[str] = []
             self._wordless = decoder, graphs
             self._entries = (*self._entries, *entries)

@@ -51,6 +51,16 @@ class NewWord:
         if fields and tuple(fields) not in self.pronunciations:
             self.pronunciations.append(tuple(fields))
 
+    @property
+    def share(self) -> float:
+        """The weight; 1 if none is given."""
+        return 1.0 if self.weight is None else self.weight
+
+    def completed_by(self, earlier: "NewWord") -> "NewWord":
+        """Return this entry with the weight and the class of an earlier one where it has none."""
+        weight = earlier.weight if self.weight is None else self.weight
+        return NewWord(self.pronunciations, weight, self.word_class or earlier.word_class)
+
 
 def read_new_words(path: str | Path, word_class: str = "") -> dict[str, NewWord]:
     """Read a list of words.

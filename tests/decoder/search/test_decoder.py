@@ -112,11 +112,11 @@ def test_search_with_ties_has_exactly_the_cost_of_the_definition(seed, sentences
 
 @pytest.mark.slow
 def test_random_cases_are_not_trivial():
-    cases = [random_case(seed) for seed in range(200)]
-    assert sum(bool(case.expected) for case in cases) > 180
-    assert sum(len(case.best[0]) >= 2 for case in cases if case.expected) > 80
-    cases = [random_case(seed, sentences=True) for seed in range(200)]
-    assert sum(reference.NEW_SENTENCE in case.best[0] for case in cases if case.expected) > 20
+    cases = [random_case(seed) for seed in range(50)]
+    assert sum(bool(case.expected) for case in cases) > 45
+    assert sum(len(case.best[0]) >= 2 for case in cases if case.expected) > 15
+    cases = [random_case(seed, sentences=True) for seed in range(100)]
+    assert sum(reference.NEW_SENTENCE in case.best[0] for case in cases if case.expected) > 5
 
 
 def test_sentences_in_a_graph_whose_words_lead_back_to_the_start():

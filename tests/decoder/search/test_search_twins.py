@@ -26,6 +26,7 @@ OPTIONS = (
     {"lm_lookahead": False, "beam": 4.0},
     {"beam": 2.0, "word_end_beam_frac": 0.5},
     {"max_tokens": 3, "partial": True, "lm_lookahead": False},  # looking ahead, rounding decides between equals
+    {"lookahead_sums": True, "beam": 4.0},
     {"lattice_beam": 3.0},
 )
 HOTWORDS = ("x", "x y", "y x y", "z z")

@@ -95,7 +95,8 @@ def test_quiet_commands_show_no_progress(monkeypatch, capsys):
 
 
 def test_a_quiet_recipe_prints_its_stages_only(tmp_path, capsys):
-    assert main(["recipe", "simple2d", "-q", "--out", str(tmp_path / "out")]) == 0
+    short = ["--set", "Simple_Demo=[SGD=[maxEpochs=2]]"]
+    assert main(["recipe", "simple2d", "-q", "--out", str(tmp_path / "out"), *short]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
     lines = shown.out.splitlines()

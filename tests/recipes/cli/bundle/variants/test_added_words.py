@@ -44,6 +44,10 @@ def test_the_words_of_a_class_share_the_probability_of_its_word(recognizer, pack
     assert costs[1] - costs[3] == pytest.approx(math.log(3), abs=1e-4)
     in_python = recognizer.with_words({"ABC": "3 a b c", "BBB": ""}, on_fault=[].append, word_class="C")
     assert in_python.decoder.lm.word_id("ABC") == word_id("C")
+    again = in_python.with_words({"abc": "b b b", "BBC": "b b c"})  # which keeps its class
+    assert again.decoder.lm.word_id("ABC") == word_id("C") != again.decoder.lm.word_id("BBC")
+    moved = again.with_words(["BBC"], word_class="C")  # no more than a class
+    assert moved.decoder.lm.word_id("BBC") == word_id("C")
     with pytest.raises(GraphError, match="no word 'XYZ', the class of 'ABC'; expected one of its words"):
         recognizer.with_words({"ABC": "a b c"}, word_class="XYZ")
 
