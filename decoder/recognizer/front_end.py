@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,13 @@ from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.interpolation import FrameTimes
 from decoder.results.live_recognition import StreamStage
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
-from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
-from features.ivectors.model import IvectorModel
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
+    from features.ivectors.model import IvectorModel
 
 FULL_SCALE = 32768.0  # of 16-bit samples
 MOST = 8.0  # largest floating-point sample that is taken as one of the scale -1 to 1
@@ -56,7 +58,7 @@ class FrontEnd:
         where: str = "features",
         rate: float | None = None,
         on_mismatch: Callable[[str], None] | None = None,
-        ivectors: IvectorModel | None = None,
+        ivectors: "IvectorModel | None" = None,
         lowest_rate: float = math.inf,
     ):
         self.config = config
@@ -76,7 +78,7 @@ class FrontEnd:
 
         check_ivectors(scorer, ivectors, self._on_mismatch)
         self.ivectors = ivectors
-        self._adapted = None if ivectors is None else AdaptedFeatures(config, ivectors)
+        self._adapted = None if ivectors is None else _adapted(config, ivectors)
 
     def mismatch(self, where: str, rate: float | None = None) -> str | None:
         """Return a message if the features of audio with this sample rate are not those of the training, else None."""
@@ -166,14 +168,20 @@ class FrontEnd:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
         return [self.feature_stream(rate, mean), ScoreStream(self.scorer, block)]
 
-    def feature_stream(self, rate: float, mean: RunningMean | None) -> FeatureStream | AdaptedStream:
+    def feature_stream(self, rate: float, mean: RunningMean | None) -> "FeatureStream | AdaptedStream":
         """Return the stage of live recognition from samples to features, with i-vectors if the network takes them."""
         if self._adapted is not None:
             return self._adapted.stream(rate, mean)
         return FeatureStream(self.config, rate, mean)
 
 
-def check_ivectors(scorer: WindowScorer, ivectors: IvectorModel | None, on_mismatch: Callable[[str], None]) -> None:
+def _adapted(config: FeatureConfig, ivectors: "IvectorModel") -> "AdaptedFeatures":
+    from features.ivectors.adapted import AdaptedFeatures  # few networks need it
+
+    return AdaptedFeatures(config, ivectors)
+
+
+def check_ivectors(scorer: WindowScorer, ivectors: "IvectorModel | None", on_mismatch: Callable[[str], None]) -> None:
     """Raise ConfigError unless a network gets i-vectors as it takes them; on_mismatch: for those of another model."""
     if ivectors is None and scorer.ivector_dim:
         raise ConfigError(

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from decoder.recognizer.assembly import (
     transcript_graphs,
 )
 from decoder.recognizer.bundle import G2P_MODEL, Bundle
-from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.long_recording import transcribe_long
@@ -40,8 +39,11 @@ from decoder.search.batch import in_order
 from decoder.search.decoder import Decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from features import FeatureConfig, RunningMean
-from features.ivectors.model import IvectorModel
 from readers.errors import ConfigError
+
+if TYPE_CHECKING:
+    from decoder.recognizer.forced_aligner import ForcedAligner
+    from features.ivectors.model import IvectorModel
 
 PAUSES = Endpoint()
 
@@ -111,7 +113,7 @@ class Recognizer(Variants):
         alignment: TranscriptGraphs | None = None,
         sample_rate: float | None = None,
         name: str = "recognizer",
-        ivectors: IvectorModel | None = None,
+        ivectors: "IvectorModel | None" = None,
     ):
         front_end = FrontEnd(features, model, name, sample_rate, ivectors=ivectors)
         options = options or SearchOptions(lattice_beam=LATTICE_BEAM, new_sentence=NEW_SENTENCE_COST)
@@ -328,7 +330,7 @@ class Recognizer(Variants):
         """
         return self.aligner().align(audio, text, rate)
 
-    def aligner(self) -> ForcedAligner:
+    def aligner(self) -> "ForcedAligner":
         """Return the aligner of which `align` is a short form.
 
         It shares the acoustic model, unless the bundle has a network that aligns.
@@ -347,7 +349,9 @@ class Recognizer(Variants):
             self._aligner = self._open_aligner()
         return self._aligner
 
-    def _open_aligner(self) -> ForcedAligner:
+    def _open_aligner(self) -> "ForcedAligner":
+        from decoder.recognizer.forced_aligner import ForcedAligner  # only what aligns loads it
+
         bundle = self._bundle
         has_network = bundle is not None and bundle.description.aligner is not None
         parts: dict[str, Any] = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from decoder.alignment.goodness import PhoneGoodness
 from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
-from decoder.results.alignment import AlignedUtterance, Alignment
 from decoder.results.live_recognition import alternatives
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
@@ -28,6 +28,9 @@ from readers.htk.trees import phone_of
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.lattice import Lattice
 from readers.results.timed_words import ALONE, TOGETHER, Word, label_objects, sentence_object, write_textgrid
+
+if TYPE_CHECKING:
+    from decoder.results.alignment import Alignment
 
 SUFFIXES = ("txt", "json", "srt", "vtt", "ctm", "stm", "TextGrid", "mlf", "slf")  # of `Transcript.save`
 
@@ -171,7 +174,7 @@ class Transcript:
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})
 
-    def alignment(self, name: str, audio: str | Path = "") -> Alignment:
+    def alignment(self, name: str, audio: str | Path = "") -> "Alignment":
         """Return the words, phones and states as the alignment of a recording.
 
         Parameters
@@ -192,6 +195,8 @@ class Transcript:
         >>> [row["label"] for row in aligned.alignment("speech").rows(["words"])]
         ['AB', 'C']
         """
+        from decoder.results.alignment import AlignedUtterance, Alignment  # only what aligns loads it
+
         phones, states = (
             tuple(label for label in labels if label.confidence is not None) for labels in (self.phones, self.states)
         )

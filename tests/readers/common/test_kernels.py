@@ -275,13 +275,13 @@ def squares(n):
         made[i] = i * i
     return made
 
-loaded = squares(4).tolist(), len(squares.stats.cache_hits), "numba.np.npyimpl" in sys.modules
+loaded = squares(4).tolist(), len(squares.stats.cache_hits), "numba.np.arrayobj" in sys.modules
 
 @njit
 def total(n):
     return f"{n}", squares(n).sum()
 
-print(*loaded, *total(4), "numba.np.npyimpl" in sys.modules)
+print(*loaded, *total(4), "numba.np.arrayobj" in sys.modules)
 """
 
 
