@@ -198,10 +198,10 @@ def read_calibration(bundle: Bundle) -> "Calibration | None":
 
 def open_second_pass(bundle: Bundle) -> "SecondPass | None":
     """Return the second pass of a bundle; None if it has none."""
-    from decoder.results.second_pass import SecondPass, SecondPassOptions
-
     if SECOND_PASS not in bundle.parts:
         return None
+    from decoder.results.second_pass import SecondPass, SecondPassOptions
+
     settings = bundle.parts[SECOND_PASS_SETTINGS]
     return SecondPass(bundle.parts[SECOND_PASS], SecondPassOptions.parse(settings.read_bytes(), f"{settings}"))
 
@@ -397,10 +397,10 @@ def _aligner(bundle: Bundle) -> Figures:
 
 def _second_pass(bundle: Bundle) -> Figures:
     """Return how lattices are rescored, if they are."""
-    from decoder.results.second_pass import SecondPassOptions
-
     if SECOND_PASS not in bundle.parts:
         return []
+    from decoder.results.second_pass import SecondPassOptions
+
     part = bundle.parts[SECOND_PASS_SETTINGS]
     options = SecondPassOptions.parse(part.read_bytes(), f"{part}")
     histories = f"{options.order - 1} words" if options.order else "all words"

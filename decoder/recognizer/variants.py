@@ -14,7 +14,6 @@ from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.front_end import FrontEnd
 from decoder.recognizer.grammar import Grammar
 from decoder.recognizer.recording import AudioInput, AudioOptions
-from decoder.results.second_pass import SecondPass, SecondPassOptions
 from decoder.search.decoder import Decoder
 from decoder.search.hotwords import DEFAULT_SCORE, missing_words
 from readers.common.faults import OnFault, listed, naming
@@ -26,6 +25,7 @@ from readers.language.new_words import NewWord, read_new_words
 if TYPE_CHECKING:
     from decoder.g2p.model import G2P
     from decoder.recognizer.forced_aligner import ForcedAligner
+    from decoder.results.second_pass import SecondPass
 
 
 Change = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method with its arguments
@@ -38,7 +38,7 @@ class Variants:
     front_end: FrontEnd
     grammar: Grammar | None
     calibration: Calibration | None
-    second_pass: SecondPass | None
+    second_pass: "SecondPass | None"
     name: str
     _bundle: Bundle | None
     _audio: AudioInput
@@ -172,6 +172,8 @@ class Variants:
             For an unknown option, a value out of range, and for a recogniser with a grammar.
         OSError
         """
+        from decoder.results.second_pass import SecondPass, SecondPassOptions  # loads networks of words
+
         if self.grammar is not None and model is not None:
             raise ConfigError(f"{self.name}: a second pass after a grammar; expected only one of them")
         changed = self._changed("with_second_pass", model, **options)
