@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from readers.common.faults import listed
 from readers.common.report import Log
+from readers.common.text import is_count
 from readers.errors import ConfigError
-from readers.kaldi.feature_options import FeatureKind, read_feature_options
+from readers.kaldi.feature_options import FeatureKind
 from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
-from readers.kaldi.option_files import read_options
+from readers.kaldi.option_files import number_of, read_options
 from recipes.foreign.conversion import Conversion, Converter, has_file
 from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon
 from recipes.foreign.kaldi_models import convert_acoustic_model
@@ -45,8 +46,7 @@ class _Files:
     root: Path
     model: Path
     graph: Path
-    configuration: Path
-    kind: FeatureKind
+    configurations: list[tuple[Path, FeatureKind]]
     ivectors: Path | None
 
 
@@ -60,13 +60,14 @@ def _find(root: Path) -> _Files:
             raise ConfigError(f"{root}: {listed([path.name for path in graphs])}; expected one of them as graph")
     if not graphs:
         raise ConfigError(f"{root / 'graph'}: neither HCLG.fst nor HCLr.fst; expected the graph of the model")
-    for directory in (root / "conf", root):
-        for name, kind in CONFIGURATIONS:
-            if (directory / name).is_file():
-                found = [path for path in map(root.joinpath, IVECTOR_DIRECTORIES) if (path / "final.ie").is_file()]
-                return _Files(root, model, graphs[0], directory / name, kind, found[0] if found else None)
-    names = ", ".join(name for name, _ in CONFIGURATIONS)
-    raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
+    configurations: list[tuple[Path, FeatureKind]] = [
+        (path, kind) for name, kind in CONFIGURATIONS for path in (root / "conf" / name, root / name) if path.is_file()
+    ]
+    if not configurations:
+        names = ", ".join(name for name, _ in CONFIGURATIONS)
+        raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
+    extractors = [path for path in map(root.joinpath, IVECTOR_DIRECTORIES) if (path / "final.ie").is_file()]
+    return _Files(root, model, graphs[0], configurations, extractors[0] if extractors else None)
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
@@ -85,8 +86,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     for name in IGNORED:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
-    about = read_feature_options(files.configuration, files.kind)
-    model = convert_acoustic_model(files.model, files.ivectors, about, directory, log)
+    model = convert_acoustic_model(files.model, files.ivectors, files.configurations, directory, log)
     converted = {**model.parts, "graph": graph_directory / "graph.dg"}
     search = search_options(root, {} if model.is_network else GAUSSIAN_DECODING)
     phone_numbers = read_word_table(files.graph / "phones.txt")
@@ -112,7 +112,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         converted["lm"] = directory / "lm.mapped"
         save_language_model(lm, converted["lm"])
     silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
-    return Conversion({**converted, "rate": options.parts.rate or about.sample_rate}, silence)
+    return Conversion({**converted, "rate": options.parts.rate or model.about.sample_rate}, silence)
 
 
 def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -125,10 +125,10 @@ def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> d
     search: dict[str, float] = dict(SEARCH)
     for name, (own_name, default) in DECODING.items():
         text = options.get(name, f"{(defaults or {}).get(name, default)}")
-        try:
-            search[own_name] = type(default)(text)
-        except ValueError:
-            raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number") from None
+        number = number_of(path, name, text)
+        if number <= 0 or (isinstance(default, int) and not is_count(text)):
+            raise ConfigError(f"{path}: {name} is {text[:40]}; expected a number above 0")
+        search[own_name] = number
     search["max_tokens"] = min(int(TOKENS_PER_ACTIVE * search["max_tokens"]), MOST_TOKENS)
     return search
 
@@ -159,7 +159,7 @@ def _silence_phones(files: _Files) -> list[int]:
         text, path = table.read_text(encoding="utf-8").strip(), table
     else:
         return []
-    if not all(number.isascii() and number.isdigit() for number in text.split(":") if text):
+    if not all(is_count(number) for number in text.split(":") if text):
         raise ConfigError(f"{path}: silence phones {text[:40]!r}; expected numbers with colons between them")
     return [int(number) for number in text.split(":") if number]
 
