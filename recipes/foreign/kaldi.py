@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 from readers.common.faults import listed
 from readers.common.report import Log
-from readers.common.text import is_count
+from readers.common.text import is_count, read_lines
 from readers.errors import ConfigError
 from readers.kaldi.feature_options import FeatureKind
 from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import number_of, read_options
 from recipes.foreign.conversion import Conversion, Converter, has_file
-from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon
+from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon, tell_unknown
 from recipes.foreign.kaldi_models import convert_acoustic_model
 
 if TYPE_CHECKING:
     from readers.kaldi.fst import Fst
+    from readers.kaldi.transition_model import TransitionModel
     from recipes.packing import PackOptions
 
 CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
@@ -28,6 +29,7 @@ CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
 )
 IVECTOR_DIRECTORIES = ("ivector", "ivector_extractor", "extractor")
 IGNORED = ("rescore", "rnnlm")
+NUM_PDFS = "num_pdfs"  # that mkgraph.sh writes beside the graph
 BOUNDARIES = ("word_boundary.int", "word_boundary.txt")
 # Options of Kaldi's decoders, their defaults, and what they are called here.
 DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-active": ("max_tokens", 7000)}
@@ -95,6 +97,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     is_static = (files.graph / "HCLG.fst").is_file()
     path = files.graph / ("HCLG.fst" if is_static else "HCLr.fst")
     fst = read_fst(path)
+    _check_graph(files, fst, model.transitions, path, is_static)
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
     boundaries = _word_boundaries(files.graph / "phones", phone_numbers, log)
@@ -102,17 +105,31 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
     phones_directory = files.graph / "phones"
-    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names)
+    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names, log)
     tree = files.model.parent / "tree"
     write_cntkmap(graph_directory / "cntkmap", rows)
     if convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log):
         converted["dict"] = graph_directory / DICTIONARY
+        tell_unknown(graph.words, dictionary or (), log)
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
         converted["lm"] = directory / "lm.mapped"
         save_language_model(lm, converted["lm"])
     silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
     return Conversion({**converted, "rate": options.parts.rate or model.about.sample_rate}, silence)
+
+
+def _check_graph(files: _Files, fst: "Fst", transitions: "TransitionModel", path: Path, is_static: bool) -> None:
+    """Raise ConfigError for the graph of another model; only graphs for look-ahead have labels of no transition-id."""
+    largest = fst.input.max(initial=0)
+    if is_static and largest > transitions.num_transition_ids:
+        raise ConfigError(
+            f"{path}: transition-id {largest}; expected 1 to {transitions.num_transition_ids}, those of {files.model}"
+        )
+    num_pdfs = files.graph / NUM_PDFS
+    text = " ".join(line.strip() for line in read_lines(num_pdfs)) if num_pdfs.is_file() else f"{transitions.num_pdfs}"
+    if text.strip() != f"{transitions.num_pdfs}":
+        raise ConfigError(f"{num_pdfs}: {text[:40]!r}; expected {transitions.num_pdfs}, the pdfs of {files.model}")
 
 
 def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -156,7 +173,7 @@ def _silence_phones(files: _Files) -> list[int]:
     if options.is_file():
         text, path = read_options(options).get("endpoint.silence-phones", ""), options
     elif table.is_file():
-        text, path = table.read_text(encoding="utf-8").strip(), table
+        text, path = "".join(read_lines(table)).strip(), table
     else:
         return []
     if not all(is_count(number) for number in text.split(":") if text):
