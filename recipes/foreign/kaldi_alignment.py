@@ -78,19 +78,22 @@ def convert_alignment(
     from readers.kaldi.hmm.tree import read_tree
     from readers.tables.hmm_tables import write_silence
 
-    if not tree.is_file() or dictionary is None:
-        lexicon = f"{phones_directory / ALIGN_LEXICONS[0]} and {LEXICON}"
-        log(f"{lexicon if tree.is_file() else tree}: missing; the bundle recognises, but cannot align")
-        return False
     silence = _optional_silence(phones_directory, phones)
+    if not tree.is_file() or dictionary is None or silence is None:
+        missing = f"{phones_directory / OPTIONAL_SILENCES[0]}"
+        if not tree.is_file():
+            missing = f"{tree}"
+        elif dictionary is None:
+            missing = f"{phones_directory / ALIGN_LEXICONS[0]} and {LEXICON}"
+        log(f"{missing}: missing; the bundle recognises, but cannot align")
+        return False
     try:
         models = kaldi_phone_models(read_tree(tree), transitions, phones, dictionary, silence, f"{tree}")
     except GraphError as fault:
         log(f"{fault}; the bundle recognises, but cannot align")
         return False
     models.save(directory)
-    if silence is not None:
-        write_silence(directory / "silence", silence, "left-to-right")
+    write_silence(directory / "silence", silence, "left-to-right")
     write_dictionary(directory / DICTIONARY, dictionary)
     return True
 

@@ -67,6 +67,9 @@ def test_what_is_missing_for_alignment_is_told(root):
         f"{root / 'lexicon.txt'}: words without phones, which are left out: b",
         "words without a pronunciation, which are recognised, but cannot be aligned: a, ab, b",
     ]
+    silence = (phones / "optional_silence.int").rename(phones / "silence")
+    assert pack(root)[1][-1] == f"{phones / 'optional_silence.txt'}: missing; the bundle recognises, but cannot align"
+    silence.rename(phones / "optional_silence.txt").write_text("SIL\n")
     (phones / "align_lexicon.int").write_text("0 0 1\n")
     with pytest.raises(FormatError, match=r"align_lexicon\.int: no words; expected at least one, with its phones"):
         pack(root)
