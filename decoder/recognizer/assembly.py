@@ -5,7 +5,7 @@ time, since scores may come from a file.
 """
 
 import functools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -287,10 +287,15 @@ def decoder_with_words(
     except PlacesError as fault:
         note(f"{fault}; the graph is built anew, as by argonaut graph without options")
         graph, rows = graph_of_words(graphs, [*dictionary, *entries], lm, where)
-        lost = sorted({*decoder.graph.words} - {*graph.words} - {EPSILON, SENTENCE_START, SENTENCE_END})
-        if lost:
-            note(f"words without a pronunciation, which the new graph lacks: {listed(lost)}")
+        note_lost_words(decoder.graph.words, graph, note)
     return Decoder(graph, lm, decoder.options, rows, where)
+
+
+def note_lost_words(words: Iterable[str], graph: DecodingGraph, note: Log) -> None:
+    """Note which words of a graph a new one lacks; the graph of another toolkit may have more than its lexicon."""
+    lost = sorted({*words} - {*graph.words} - {EPSILON, SENTENCE_START, SENTENCE_END})
+    if lost:
+        note(f"words without a pronunciation, which the new graph lacks: {listed(lost)}")
 
 
 def _shares(words: Mapping[str, NewWord]) -> dict[str, float]:

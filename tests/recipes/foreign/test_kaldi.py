@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.recognizer import ForcedAligner, Recognizer
+from decoder.recognizer import Recognizer
 from features import FeatureConfig, extract
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ConfigError
@@ -121,13 +121,15 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
 def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directory):
     root = (0, [None, *[(-1, [2 * phone, 2 * phone + 1]) for phone in range(3)]])  # self-loops have their own pdfs
     (directory / "am" / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
-    (directory / "lexicon.txt").write_text("a x\nb y\n")
+    (directory / "lexicon.txt").write_text("a x\n")
     (directory / "graph" / "phones").mkdir()
     (directory / "graph" / "phones" / "optional_silence.txt").write_text("SIL\n")
     bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
-    aligned = ForcedAligner.load(bundle.path).align(AUDIO, "a b a", 8000)
-    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "y", "x"]
-    assert Recognizer.load(bundle.path).with_words({"c": "x y"}).decoder.graph.words[-1] == "c"
+    recognizer = Recognizer.load(bundle.path).with_words({"c": "x y"})
+    assert recognizer.decoder.graph.words[-1] == "c"
+    assert recognizer.notes[1] == "words without a pronunciation, which the new graph lacks: b"
+    aligned = recognizer.align(AUDIO, "a c a", 8000)
+    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "x", "y", "x"]
 
 
 @pytest.mark.parametrize(
