@@ -119,6 +119,35 @@ def numbers_of_frames(path: str | Path, options: Mapping[str, str], defaults: Ma
     return numbers
 
 
+def read_numbers_of_frames(path: str | Path, defaults: Mapping[str, int]) -> dict[str, int]:
+    """Read a file of numbers of frames alone, such as `splice_opts` and `delta_opts`.
+
+    Parameters
+    ----------
+    path : path
+        As of `read_arguments`; it may be missing.
+    defaults : mapping of str to int
+        Those of all options that the file may have.
+
+    Returns
+    -------
+    dict of str to int
+
+    Raises
+    ------
+    FormatError
+        With file and line, for anything but options.
+    ConfigError
+        For another option or value.
+    OSError
+    """
+    options = read_arguments(path)
+    others = sorted(options.keys() - defaults.keys())
+    if others:
+        raise ConfigError(f"{path}: {others[0][:40]} is not supported; expected {' or '.join(defaults)}")
+    return numbers_of_frames(path, options, defaults)
+
+
 def _option(path: str | Path, number: int, text: str) -> tuple[str, str]:
     option = _OPTION.fullmatch(text)
     if option is None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from readers.errors import ConfigError, FormatError
 from readers.kaldi.feature_options import KaldiFeatures
-from readers.kaldi.option_files import number_of, numbers_of_frames, read_arguments
+from readers.kaldi.option_files import number_of, numbers_of_frames, read_arguments, read_numbers_of_frames
 
 if TYPE_CHECKING:
     from features.ivectors.model import IvectorModel
@@ -48,7 +48,7 @@ def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord"
     statistics = KaldiObjects(directory / "global_cmvn.stats").matrix()
     num_values = statistics.shape[1] - 1
     splice_path = _beside(directory, SPLICE)
-    splice = numbers_of_frames(splice_path, read_arguments(splice_path), {"left-context": 4, "right-context": 4})
+    splice = read_numbers_of_frames(splice_path, {"left-context": 4, "right-context": 4})
     width = splice["left-context"] + 1 + splice["right-context"]
     num_gaussians, dim = mixture.means.shape
     expected = (dim, num_values * width)

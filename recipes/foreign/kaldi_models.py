@@ -1,15 +1,15 @@
 """Converts acoustic models of Kaldi: networks of nnet3 with i-vectors, and mixtures of Gaussians."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.faults import naming
 from readers.common.report import Log
-from readers.errors import ConfigError, FormatError
+from readers.errors import ConfigError, FormatError, ModelError
 from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
-from readers.kaldi.option_files import numbers_of_frames, read_arguments
+from readers.kaldi.option_files import read_arguments, read_numbers_of_frames
 from recipes.foreign.kaldi_ivectors import ivector_model
 
 if TYPE_CHECKING:
@@ -180,13 +180,13 @@ def mixture_model(
     num_values = config.dim
     path = directory / "final.mat"
     if path.is_file():
-        splice = _frames(directory / "splice_opts", {"left-context": 4, "right-context": 4})
+        splice = read_numbers_of_frames(directory / "splice_opts", {"left-context": 4, "right-context": 4})
         left = splice["left-context"]
         right = splice["right-context"]
         matrix = KaldiObjects(path).matrix()
     else:
         path = directory / "delta_opts"
-        deltas = _frames(path, {"delta-order": 2, "delta-window": 2})
+        deltas = read_numbers_of_frames(path, {"delta-order": 2, "delta-window": 2})
         if max(deltas.values()) > MOST_DELTAS or not deltas["delta-window"]:
             raise ConfigError(f"{path}: {deltas}; expected at most {MOST_DELTAS}, and a window of at least 1")
         left = right = deltas["delta-order"] * deltas["delta-window"]
@@ -213,8 +213,14 @@ def mixture_model(
         np.concatenate([mixture.means for mixture in mixtures]) - offset,
         np.concatenate([mixture.variances for mixture in mixtures]),
     )
-    transform = np.ascontiguousarray(windows.reshape(dim, -1), np.float32)
-    return mixtures_of(models, feature_record(config, (about.sample_rate,)), transform, num_values)
+    with np.errstate(over="ignore"):
+        transform = np.ascontiguousarray(windows.reshape(dim, -1), np.float32)
+    try:
+        return mixtures_of(models, feature_record(config, (about.sample_rate,)), transform, num_values)
+    except ModelError as fault:
+        raise ModelError(
+            f"{directory}: a Gaussian or transform is out of range; expected values that float32 can hold"
+        ) from fault
 
 
 def _delta_matrix(num_values: int, order: int, window: int) -> "Float64Array":
@@ -232,8 +238,3 @@ def _delta_matrix(num_values: int, order: int, window: int) -> "Float64Array":
     padded = [np.pad(values, (width - len(values)) // 2) for values in weights]
     matrix: Float64Array = np.einsum("ot,vu->ovtu", padded, np.eye(num_values))
     return matrix.reshape((order + 1) * num_values, width * num_values)
-
-
-def _frames(path: Path, defaults: Mapping[str, int]) -> dict[str, int]:
-    """Return numbers of frames among the options of a file, which may be missing."""
-    return numbers_of_frames(path, read_arguments(path), defaults)
