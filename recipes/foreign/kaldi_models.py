@@ -56,11 +56,14 @@ def convert_acoustic_model(
     is_network = objects.peek() == "<Nnet3>"
     nnet = read_nnet_model(path) if is_network else None
     source, about = features_of(nnet, configurations)
+    if ivectors is not None and not (nnet is not None and takes_ivectors(nnet)):
+        log(f"{ivectors}: left out; the model takes no i-vectors")
+        ivectors = None
     settings = dict(about.settings)
     if (path.parent / ONLINE_CMVN).is_file():
         raise ConfigError(f"{path.parent / ONLINE_CMVN}: features without their sliding mean; expected plain features")
     if subtracts_mean(path.parent, by_default=not is_network):
-        if ivectors is not None and is_network:
+        if ivectors is not None:
             raise ConfigError(f"{path.parent / CMVN}: norm-means is true; expected false, beside i-vectors")
         settings["TARGETKIND"] += "_Z"
     with naming(f"{source}"):
@@ -81,6 +84,13 @@ def convert_acoustic_model(
     parts["model"] = directory / "model.safetensors"
     mixture_model(mixtures, path.parent, about, config).save(parts["model"])
     return AcousticModel(transitions, about, parts, is_network)
+
+
+def takes_ivectors(nnet: "NnetModel") -> bool:
+    """Return whether a network has another input than features."""
+    from acoustic.descriptions.kaldi_nnet import FEATURES
+
+    return any(node.kind == "input-node" and name != FEATURES for name, node in nnet.nnet.nodes.items())
 
 
 def features_of(

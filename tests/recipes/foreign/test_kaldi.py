@@ -17,6 +17,7 @@ from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH
 from tests.readers.kaldi.fst_files import ngram_file, vector_file
+from tests.readers.kaldi.layers import lstm_network
 from tests.readers.kaldi.models import Writer, put_model, put_tree
 from tests.readers.kaldi.test_fst import HISTORIES
 from tests.readers.kaldi.test_ivectors import extractor, mixture
@@ -187,6 +188,16 @@ def test_options_of_i_vectors_are_found_where_kaldi_writes_them(directory, place
     projection, mean = model.background.projection, model.background.mean
     assert (projection.left, projection.right, mean.window, mean.prior) == (LEFT, RIGHT, 300, 200)
     assert (model.options.max_count, model.options.select, model.options.period) == (75.0, 3, 10)
+
+
+def test_an_extractor_is_left_out_of_a_network_without_i_vectors(tmp_path, directory):
+    lines, components, context = lstm_network(1)
+    content = put_model(Writer(True), lines=lines, components=components, context=context).content
+    (directory / "am" / "final.mdl").write_bytes(content)
+    lines = []
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"), lines.append)
+    assert lines[1] == f"{directory / 'ivector'}: left out; the model takes no i-vectors"
+    assert "ivectors.safetensors" not in bundle.parts
 
 
 def test_of_several_configurations_that_of_the_network_is_taken(directory):
