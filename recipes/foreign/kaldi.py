@@ -100,7 +100,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     _check_graph(files, fst, model.transitions, path, is_static)
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
-    boundaries = _word_boundaries(files.graph / "phones", phone_numbers, log)
+    boundaries = _word_boundaries(files.graph, phone_numbers, log)
     graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}", boundaries)
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
@@ -158,11 +158,12 @@ def _word_names(directory: Path, fst: "Fst") -> dict[int, str]:
 
 
 def _word_boundaries(directory: Path, phones: Mapping[str, int], log: Log) -> dict[int, Boundary] | None:
-    """Return the places of phones in words; None, which log is told, if no file has them."""
-    for name in BOUNDARIES:
-        if (directory / name).is_file():
-            return read_word_boundary(directory / name, phones)
-    log(f"{directory / BOUNDARIES[0]}: missing; a word ends with the phone after its label in the graph")
+    """Return the places of phones in words; None, which log is told, if no file of a graph has them."""
+    paths = [parent / name for parent in (directory / "phones", directory) for name in BOUNDARIES]
+    for path in paths:
+        if path.is_file():
+            return read_word_boundary(path, phones)
+    log(f"{paths[0]}: missing; a word ends with the phone after its label in the graph")
     return None
 
 

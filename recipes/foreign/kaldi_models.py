@@ -9,7 +9,7 @@ from readers.common.faults import naming
 from readers.common.report import Log
 from readers.errors import ConfigError, FormatError, ModelError
 from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
-from readers.kaldi.option_files import read_arguments, read_numbers_of_frames
+from readers.kaldi.option_files import frame_subsampling, read_arguments, read_numbers_of_frames
 from recipes.foreign.kaldi_ivectors import ivector_model
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from readers.kaldi.transition_model import TransitionModel
 
 CMVN = "cmvn_opts"
-ONLINE_CMVN = "online_cmvn"  # beside models of features whose sliding mean is subtracted
+# Beside models of features whose sliding mean is subtracted, in Kaldi's experiments and in directories of vosk.
+ONLINE_CMVN = ("online_cmvn", "global_cmvn.stats")
 MOST_DELTAS = 10  # order and window
 SPEAKER_INDEPENDENT = "final.alimdl"  # beside a final.mdl of features that are transformed for each speaker
 
@@ -60,8 +61,9 @@ def convert_acoustic_model(
         log(f"{ivectors}: left out; the model takes no i-vectors")
         ivectors = None
     settings = dict(about.settings)
-    if (path.parent / ONLINE_CMVN).is_file():
-        raise ConfigError(f"{path.parent / ONLINE_CMVN}: features without their sliding mean; expected plain features")
+    for name in ONLINE_CMVN:
+        if (path.parent / name).is_file():
+            raise ConfigError(f"{path.parent / name}: features without their sliding mean; expected plain features")
     if subtracts_mean(path.parent, by_default=not is_network):
         if ivectors is not None:
             raise ConfigError(f"{path.parent / CMVN}: norm-means is true; expected false, beside i-vectors")
@@ -71,6 +73,8 @@ def convert_acoustic_model(
     parts = {"features": directory / "features"}
     parts["features"].write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
     if nnet is not None:
+        if frame_subsampling(path) == 1 and not len(nnet.priors):
+            log(f"{path}: no frame_subsampling_factor: every frame is scored; most models without priors have 3")
         parts |= _convert_network(path, nnet, ivectors, about, config, directory)
         return AcousticModel(transitions, about, parts, is_network)
     independent = path.parent / SPEAKER_INDEPENDENT
@@ -123,7 +127,6 @@ def _convert_network(
     from acoustic.network.model_file import save_model
     from features import feature_record
     from readers.config.feature_record import FeatureRecord
-    from readers.kaldi.option_files import frame_subsampling
 
     record = feature_record(config, (about.sample_rate,))
     network = network_of_nnet(nnet, frame_subsampling(path), first_is_last=about.last_is_first)

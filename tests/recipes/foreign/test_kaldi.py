@@ -161,6 +161,7 @@ def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directo
         ("am/cmvn_opts", "--norm-means=true\n", r"cmvn_opts: norm-means is true; expected false, beside i-vectors"),
         ("ivector/splice.conf", "--left-context=9\n", r"ivector: final\.mat of \(3, 13\).*; expected sizes that fit"),
         ("am/online_cmvn", "", r"am/online_cmvn: features without their sliding mean; expected plain features"),
+        ("am/global_cmvn.stats", "", r"am/global_cmvn\.stats: features without their sliding mean; expected plain"),
         ("ivector/online_cmvn_iextractor", "", r"an extractor of normalised frames; expected one of plain frames"),
         ("ivector/online_cmvn.conf", "--norm-vars=true\n", r"online_cmvn\.conf: norm-vars is 'true'; expected 'false'"),
         ("ivector/online_cmvn.conf", "--cmn-window=0\n", r"online_cmvn\.conf: cmn-window is 0; expected at least 1"),
@@ -194,9 +195,16 @@ def test_an_extractor_is_left_out_of_a_network_without_i_vectors(tmp_path, direc
     lines, components, context = lstm_network(1)
     content = put_model(Writer(True), lines=lines, components=components, context=context).content
     (directory / "am" / "final.mdl").write_bytes(content)
+    (directory / "conf" / "model.conf").unlink()
+    (directory / "graph" / "word_boundary.int").write_text("1 singleton\n2 singleton\n3 nonword\n")
     lines = []
     bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"), lines.append)
-    assert lines[1] == f"{directory / 'ivector'}: left out; the model takes no i-vectors"
+    assert lines[1:] == [
+        f"{directory / 'ivector'}: left out; the model takes no i-vectors",
+        f"{directory / 'am' / 'final.mdl'}: no frame_subsampling_factor: every frame is scored; most models without "
+        "priors have 3",
+        f"{directory / 'am' / 'tree'}: missing; the bundle recognises, but cannot align",
+    ]
     assert "ivectors.safetensors" not in bundle.parts
 
 
