@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 GAUSSIAN_SEARCH = {"acweight": 0.15, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
+OF_NETWORK = ("window", "output_node")  # parts that tell how a network is used, which a converted model knows
+
+
 @dataclass(frozen=True)
 class Conversion:
     """A converted model: parts by the names of `PartOptions`, and its silence models unless the graph tells them."""

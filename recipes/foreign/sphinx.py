@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, OF_NETWORK, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -60,5 +60,5 @@ CONVERTER = Converter(
     lambda options: has_file(options, "mdef"),
     convert,
     required=("dict", "lm"),
-    excluded=("model", "graph", "features"),
+    excluded=("model", "graph", "features", *OF_NETWORK),
 )

@@ -13,7 +13,7 @@ from decoder.recognizer import Recognizer
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
 from recipes.file_kinds import describe_file
-from recipes.packing import PackOptions, make_bundle
+from recipes.packing import PackOptions, PartOptions, make_bundle
 from tests.readers.kaldi.models import Writer, put_gaussians, put_transitions
 from tests.recipes.foreign.kaldi_experiment import RATE, kaldi_frames, log_likelihoods, sound, write_experiment
 
@@ -75,6 +75,20 @@ def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
     with pytest.raises(ArgonautError, match=message):
         make_bundle(PackOptions(experiment=tmp_path / "tri", output=tmp_path / "tri.argo"))
     assert not (tmp_path / "tri.argo").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"rate": 16000}, r"rate is 16000; expected 8000, that of the features of .*tri"),
+        ({"window": 3}, r"window is given; expected none for a model of Kaldi"),
+        ({"output_node": "x"}, r"output_node is given; expected none for a model of Kaldi"),
+    ],
+)
+def test_parts_that_a_model_knows_are_refused(tmp_path, part, message):
+    write_experiment(tmp_path / "tri")
+    with pytest.raises(ArgonautError, match=message):
+        make_bundle(PackOptions(experiment=tmp_path / "tri", output=tmp_path / "x.argo", parts=PartOptions(**part)))
 
 
 def test_graphs_and_models_are_found_by_their_names(tmp_path):
