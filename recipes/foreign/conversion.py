@@ -68,6 +68,12 @@ def tell_dropped(graph: "DecodingAcceptor", log: Log) -> None:
         log(f"words or pronunciations left out: {len(dropped)}, the first is {word}: {reason}")
 
 
+def check_rate(options: "PackOptions", rate: int) -> None:
+    """Raise OptionFault for another sampling rate than that of a model's features."""
+    given = options.parts.rate
+    options.parts.require("rate", given in (None, rate), f"is {given}; expected {rate}, that of {options.experiment}")
+
+
 def has_file(options: "PackOptions", *names: str) -> bool:
     """Return whether the options name a directory with any of some files."""
     root = options.experiment

@@ -13,7 +13,7 @@ from readers.kaldi.feature_options import FeatureKind
 from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
 from readers.kaldi.option_files import number_of, read_options
-from recipes.foreign.conversion import OF_NETWORK, Conversion, Converter, has_file
+from recipes.foreign.conversion import OF_NETWORK, Conversion, Converter, check_rate, has_file
 from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon, tell_unknown
 from recipes.foreign.kaldi_models import convert_acoustic_model
 
@@ -89,9 +89,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
     model = convert_acoustic_model(files.model, files.ivectors, files.configurations, directory, log)
-    rate = model.about.sample_rate
-    fits = options.parts.rate in (None, rate)
-    options.parts.require("rate", fits, f"is {options.parts.rate}; expected {rate}, that of the features of {root}")
+    check_rate(options, model.about.sample_rate)
     converted = {**model.parts, "graph": graph_directory / "graph.dg"}
     search = search_options(root, {} if model.is_network else GAUSSIAN_DECODING)
     phone_numbers = read_word_table(files.graph / "phones.txt")
@@ -119,7 +117,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
         converted["lm"] = directory / "lm.mapped"
         save_language_model(lm, converted["lm"])
     silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
-    return Conversion({**converted, "rate": rate}, silence)
+    return Conversion({**converted, "rate": model.about.sample_rate}, silence)
 
 
 def _check_graph(files: _Files, fst: "Fst", transitions: "TransitionModel", path: Path, is_static: bool) -> None:

@@ -80,7 +80,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ({"rate": 16000}, r"rate is 16000; expected 8000, that of the features of .*tri"),
+        ({"rate": 16000}, r"rate is 16000; expected 8000, that of .*tri"),
         ({"window": 3}, r"window is given; expected none for a model of Kaldi"),
         ({"output_node": "x"}, r"output_node is given; expected none for a model of Kaldi"),
     ],
