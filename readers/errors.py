@@ -18,7 +18,9 @@ class ArgonautError(ValueError):
 
     def reworded(self, text: str) -> "ArgonautError":
         """Return an error with another text: of this class or, if it is made of more than a text, of its base."""
-        kinds = [kind for kind in type(self).__mro__ if issubclass(kind, ArgonautError) and "__init__" not in vars(kind)]
+        kinds = [
+            kind for kind in type(self).__mro__ if issubclass(kind, ArgonautError) and "__init__" not in vars(kind)
+        ]
         return kinds[0](text)
 
 

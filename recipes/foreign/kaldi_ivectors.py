@@ -1,7 +1,7 @@
 """Converts the directory of an i-vector extractor of Kaldi, with the options of the frames and of the estimation."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from readers.errors import ConfigError, FormatError
 from readers.kaldi.feature_options import KaldiFeatures
@@ -23,6 +23,7 @@ ESTIMATED = {
     **{"num-gselect": "select", "min-post": "min_posterior", "posterior-scale": "posterior_scale"},
     **{"max-count": "max_count", "ivector-period": "period"},
 }
+WHOLE = ("select", "period")
 
 
 def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord") -> "IvectorModel":
@@ -109,9 +110,12 @@ def _estimation(directory: Path) -> "IvectorOptions":
 
     path = _beside(directory, ESTIMATION)
     options = read_arguments(path)
-    numbers = {own: number_of(path, name, options[name]) for name, own in ESTIMATED.items() if name in options}
-    whole = {name: round(numbers[name]) for name in ("select", "period") if name in numbers}
+    settings: dict[str, Any] = {}
+    for name, own_name in ESTIMATED.items():
+        if name in options:
+            number = number_of(path, name, options[name])
+            settings[own_name] = round(number) if own_name in WHOLE else number
     try:
-        return IvectorOptions(**numbers | whole)
+        return IvectorOptions(**settings)
     except ConfigError as fault:
         raise fault.reworded(f"{path}: {fault}") from fault
