@@ -16,6 +16,13 @@ class ArgonautError(ValueError):
         text = super().__str__()
         return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE // 2]} ... {text[-MAX_MESSAGE // 2 :]}"
 
+    def reworded(self, text: str) -> "ArgonautError":
+        """Return an error with another text: of this class or, if it is made of more than a text, of its base."""
+        kinds = [
+            kind for kind in type(self).__mro__ if issubclass(kind, ArgonautError) and "__init__" not in vars(kind)
+        ]
+        return kinds[0](text)
+
 
 class FormatError(ArgonautError):
     """The content of a file violates its format."""

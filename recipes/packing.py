@@ -305,7 +305,10 @@ def recipe_of(root: Path) -> LayoutName:
             return name
     root.stat()  # a missing directory is no directory without a model
     models = ", ".join(dict.fromkeys(layout.model for layout in LAYOUTS.values()))
-    raise ConfigError(f"{root}: none of {models}; expected the output of one of the recipes {', '.join(LAYOUTS)}")
+    raise ConfigError(
+        f"{root}: none of {models}; expected the output of one of the recipes {', '.join(LAYOUTS)}, or a model with "
+        "final.mdl or am/final.mdl (Kaldi, vosk), mdef (CMU Sphinx) or hmmdefs (HTK)"
+    )
 
 
 def _measured_errors(root: Path, layout: Layout) -> "tuple[MeasuredErrors, ...]":

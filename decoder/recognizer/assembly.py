@@ -5,7 +5,7 @@ time, since scores may come from a file.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +42,7 @@ from decoder.recognizer.bundle import (
 from decoder.search.decoder import Decoder, ready_decoder
 from decoder.search.options import NEW_SENTENCE_COST, SearchOptions
 from decoder.search.table_file import load_search_tables
-from readers.common.faults import naming
+from readers.common.faults import listed, naming
 from readers.common.file_part import FilePart
 from readers.common.report import Figures, Log, silent
 from readers.config.hcopy import read_hcopy_config
@@ -52,6 +52,7 @@ from readers.errors import ConfigError, GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mmf import read_mmf
+from readers.language.att import EPSILON
 from readers.language.new_words import NewWord
 from readers.tables import hmm_tables
 from readers.tables.tensor_file import load_tensors
@@ -62,9 +63,10 @@ if TYPE_CHECKING:
     from decoder.recognizer.front_end import FrontEnd
     from decoder.results.second_pass import SecondPass
 
-NO_TABLES = (
-    "no dictionary and state_map; expected both in the bundle, for alignment; of a model of Kaldi, argonaut pack makes "
-    "them of its tree and of graph/phones/align_lexicon.int or lexicon.txt"
+STATE_MAP = "state_map"  # of the tables of phone models
+WHENCE = (
+    "of a model of Kaldi, argonaut pack makes them of its tree and of graph/phones/align_lexicon.int or lexicon.txt; "
+    "models with CTC outputs have no phone models"
 )
 LATTICE_BEAM = 9.0  # in cost; the lattices from which confidences are computed
 MMF, STATES, FEATURES = "hmmdefs", "states.list", "features.json"  # of a flat start
@@ -208,7 +210,14 @@ def open_second_pass(bundle: Bundle) -> "SecondPass | None":
 
 def has_tables(bundle: Bundle) -> bool:
     """Return whether a bundle has the dictionary and the tables of models from which transcripts are compiled."""
-    return {DICTIONARY, "state_map"} <= bundle.parts.keys()
+    return {DICTIONARY, STATE_MAP} <= bundle.parts.keys()
+
+
+def lacking(members: Container[str], purpose: str) -> str:
+    """Return what is missing among the members of a bundle for a purpose that needs words and their phone models."""
+    missing = [name for name in (DICTIONARY, STATE_MAP) if name not in members]
+    expected = "both" if len(missing) > 1 else "it"
+    return f"no {' and '.join(missing)}; expected {expected} in the bundle, for {purpose}; {WHENCE}"
 
 
 def bundle_dictionary(bundle: Bundle) -> tuple[list[Pronunciation], FilePart | None]:
@@ -229,8 +238,9 @@ def transcript_graphs(
     dictionary: instead of that of the bundle.  Raises ConfigError for a bundle without them.
     """
     tables = network.tables
-    if "state_map" not in tables or (dictionary is None and DICTIONARY not in bundle.parts):
-        raise ConfigError(f"{bundle.path}: {NO_TABLES}")
+    members = {*tables, *bundle.parts.keys() & {DICTIONARY}, *([] if dictionary is None else [DICTIONARY])}
+    if not {DICTIONARY, STATE_MAP} <= members:
+        raise ConfigError(f"{bundle.path}: {lacking(members, 'alignment')}")
     options = GraphOptions()
     if "silence" in tables:
         silence, topology = read_silence(tables["silence"])
@@ -277,7 +287,15 @@ def decoder_with_words(
     except PlacesError as fault:
         note(f"{fault}; the graph is built anew, as by argonaut graph without options")
         graph, rows = graph_of_words(graphs, [*dictionary, *entries], lm, where)
+        note_lost_words(decoder.graph.words, graph, note)
     return Decoder(graph, lm, decoder.options, rows, where)
+
+
+def note_lost_words(words: Iterable[str], graph: DecodingGraph, note: Log) -> None:
+    """Note which words of a graph a new one lacks; the graph of another toolkit may have more than its lexicon."""
+    lost = sorted({*words} - {*graph.words} - {EPSILON, SENTENCE_START, SENTENCE_END})
+    if lost:
+        note(f"words without a pronunciation, which the new graph lacks: {listed(lost)}")
 
 
 def _shares(words: Mapping[str, NewWord]) -> dict[str, float]:
@@ -349,7 +367,7 @@ def open_alignment(
     bundle = Bundle.open(path)
     options: dict[str, Any] = dict(bundle.description.options)
     searching = None
-    if bundle.description.aligner is not None and "state_map" in bundle.parts:
+    if bundle.description.aligner is not None and STATE_MAP in bundle.parts:
         searching = functools.partial(network_alignment, bundle, recognising_network(bundle), dictionary)
     parts = network_alignment(bundle, aligning_network(bundle), dictionary)
     parts["search"] = SearchOptions(**options, silence=bundle.description.silence)

@@ -365,7 +365,7 @@ def _calling(directory: Path, path: Path) -> Iterator[None]:
         yield
     except ArgonautError as fault:
         text = str(fault).replace(f"{directory}{os.sep}", f"{path}:").replace(f"{directory}", f"{path}")
-        raise type(fault)(text) from fault
+        raise fault.reworded(text) from fault
 
 
 def _check_phones(recognizer: Recognizer, aligner: ForcedAligner, path: Path) -> None:

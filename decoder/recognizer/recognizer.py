@@ -17,9 +17,9 @@ from decoder.lattices.posteriors import best_words
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
-    NO_TABLES,
     aligning_network,
     has_tables,
+    lacking,
     network_alignment,
     open_bundle,
     open_second_pass,
@@ -391,11 +391,12 @@ class Recognizer(Variants):
             transcript = replace(transcript, phones=phones)
         return transcript if self.grammar is None else self.grammar.judged(transcript, result, scores)
 
-    def _transcript_graphs(self) -> TranscriptGraphs:
+    def _transcript_graphs(self, purpose: str = "alignment") -> TranscriptGraphs:
         """Return what alignment needs; it is read from the bundle when it is first needed."""
         if self._alignment is None:
             if self._bundle is None or not self._has_tables():
-                raise ConfigError(f"{self.name}: {NO_TABLES}")
+                members = () if self._bundle is None else self._bundle.parts
+                raise ConfigError(f"{self.name}: {lacking(members, purpose)}")
             self._alignment = transcript_graphs(self._bundle, recognising_network(self._bundle))
         return self._alignment
 

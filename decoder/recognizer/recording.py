@@ -120,7 +120,7 @@ class AudioInput:
         try:
             scores = self.front_end.score(samples, recording.target)
         except ArgonautError as fault:
-            raise type(fault)(f"{recording.where}: {fault}") from fault
+            raise fault.reworded(f"{recording.where}: {fault}") from fault
         return scores, self.front_end.period(recording.target)
 
     def stages(self, rate: float) -> list[StreamStage]:

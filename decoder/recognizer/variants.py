@@ -74,7 +74,7 @@ class Variants:
     def load(cls, path: str | Path, verify: bool = True) -> Self:
         raise NotImplementedError
 
-    def _transcript_graphs(self) -> TranscriptGraphs:
+    def _transcript_graphs(self, purpose: str = "alignment") -> TranscriptGraphs:
         raise NotImplementedError
 
     def with_options(self, **options: object) -> Self:
@@ -138,7 +138,8 @@ class Variants:
         """
         changed = self._changed("with_grammar", grammar, kind, **options)
         search = self.decoder.options
-        changed.grammar = Grammar.open(grammar, kind, self._transcript_graphs(), search, options, self._g2p())
+        graphs = self._transcript_graphs("a grammar")
+        changed.grammar = Grammar.open(grammar, kind, graphs, search, options, self._g2p())
         changed.guessed = changed.grammar.guessed
         changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
         changed._wordless = None
@@ -283,7 +284,7 @@ class Variants:
         """
         if self.grammar is not None:
             raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
-        modelled = self._transcript_graphs().phones
+        modelled = self._transcript_graphs("new words").phones
         changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out, word_class)
         where = "words"
         if isinstance(words, (str, Path)):
@@ -329,7 +330,7 @@ class Variants:
         ['sil', 'a', 'b', 'c', 'sil']
         """
         changed = self._changed("with_phones")
-        changed.goodness = PhoneGoodness(self._transcript_graphs(), self.front_end.scorer.posterior_scale)
+        changed.goodness = PhoneGoodness(self._transcript_graphs("phones"), self.front_end.scorer.posterior_scale)
         return changed
 
     def _g2p(self) -> "G2P | None":
@@ -342,7 +343,7 @@ class Variants:
 
     def _add_words(self, words: Mapping[str, NewWord], g2p: "G2P | str | Path | None") -> list[str]:
         """Add words to the graph, as far as they can be pronounced; return those that cannot."""
-        decoder, graphs = self._wordless or (self.decoder, self._transcript_graphs())
+        decoder, graphs = self._wordless or (self.decoder, self._transcript_graphs("new words"))
         dictionary = graphs.dictionary or ()
         present = set(self.decoder.graph.words)
         spell = spelling_of({*present, *(entry.word for entry in dictionary)})

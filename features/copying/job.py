@@ -161,7 +161,7 @@ def _write_speech_mean(
     try:
         with_mean, report = estimate_speech_mean(sources, options.features, runner, progress)
     except (ConfigError, FormatError) as fault:
-        raise type(fault)(f"{options.config}: {fault}") from fault
+        raise fault.reworded(f"{options.config}: {fault}") from fault
     earlier = re.compile(rf"\s*(\w+\s*:)?\s*SPEECHMEAN\s*=|{re.escape(MEAN_OF)}", re.IGNORECASE)
     lines = [line for line in read_lines(options.config) if not earlier.match(line)]
     mean = " ".join(f"{value:g}" for value in with_mean.speech_mean)

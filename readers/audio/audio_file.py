@@ -107,7 +107,7 @@ def _as_file(audio: AudioSource) -> Iterator[tuple[str, str]]:
         try:
             yield copy, where
         except (FormatError, ConfigError) as fault:
-            raise type(fault)(str(fault).replace(copy, where)) from fault
+            raise fault.reworded(str(fault).replace(copy, where)) from fault
 
 
 def _read_file(

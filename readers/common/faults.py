@@ -140,4 +140,4 @@ def naming(path: str) -> Iterator[None]:
         yield
     except ArgonautError as fault:
         name = "" if path in str(fault) else f"{path}: "
-        raise type(fault)(f"{name}{fault}") from fault
+        raise fault.reworded(f"{name}{fault}") from fault

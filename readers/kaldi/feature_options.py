@@ -1,14 +1,12 @@
 """Kaldi's configurations of features, such as `mfcc.conf` and `fbank.conf`, as configurations of HCopy."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from readers.common.text import to_number
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
-from readers.kaldi.option_files import read_options
+from readers.kaldi.option_files import number_of, read_options
 
 FeatureKind = Literal["mfcc", "fbank"]
 # Kaldi's defaults of options that are converted.
@@ -41,12 +39,15 @@ class KaldiFeatures:
         A configuration of HCopy.
     sample_rate : int
         In Hz.
+    num_values : int
+        Of a frame.
     last_is_first : bool
         Whether the last value, c0 or the log energy, is the first one in Kaldi.
     """
 
     settings: dict[str, str]
     sample_rate: int
+    num_values: int
     last_is_first: bool
 
 
@@ -78,12 +79,18 @@ def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
             raise ConfigError(f"{path}: {name} is {value[:40]!r}; expected {' or '.join(_ONLY[name])}")
         if name not in known:
             raise ConfigError(f"{path}: {name} is not supported; expected one of {', '.join(sorted(known))}")
-    numbers = {name: _number(path, name, value) for name, value in values.items() if name in _NUMBERS}
+    numbers = {name: number_of(path, name, value, most=1e6) for name, value in values.items() if name in _NUMBERS}
     rate = numbers["sample-frequency"]
-    if not 1000 <= rate <= 1_000_000:
-        raise ConfigError(f"{path}: sample-frequency is {rate:g}; expected 1000 to 1000000 Hz")
+    if not (rate >= 1000 and rate.is_integer()):
+        raise ConfigError(f"{path}: sample-frequency is {rate:.10g}; expected 1000 to 1000000 Hz, a whole number")
+    for name in ("num-ceps", "num-mel-bins"):
+        if not (numbers[name] >= 1 and numbers[name].is_integer()):
+            raise ConfigError(f"{path}: {name} is {values[name][:40]}; expected a whole number above 0")
     # Limits up to 0 are counted from the Nyquist frequency.
+    low = numbers["low-freq"]
     high = numbers["high-freq"] if numbers["high-freq"] > 0 else rate / 2 + numbers["high-freq"]
+    if not 0 <= low < high <= rate / 2:
+        raise ConfigError(f"{path}: filters from {low:g} to {high:g} Hz; expected a range within 0 to {rate / 2:g} Hz")
     ticks = TICKS_PER_SECOND / 1000
     has_energy = _flag(path, "use-energy", values) == "T"
     base_kind = "MFCC" if kind == "mfcc" else "FBANK"
@@ -97,7 +104,7 @@ def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
         "WINDOWSIZE": f"{numbers['frame-length'] * ticks:.10g}",
         "PREEMCOEF": f"{numbers['preemphasis-coefficient']:.10g}",
         "NUMCHANS": f"{numbers['num-mel-bins']:.10g}",
-        "LOFREQ": f"{numbers['low-freq']:.10g}",
+        "LOFREQ": f"{low:.10g}",
         "HIFREQ": f"{high:.10g}",
     }
     if kind == "mfcc":
@@ -108,20 +115,11 @@ def read_feature_options(path: str | Path, kind: FeatureKind) -> KaldiFeatures:
         settings |= {"RAWENERGY": _flag(path, "raw-energy", values), "ENORMALISE": "F"}
     if _flag(path, "snip-edges", values) == "F":
         settings["SNIPEDGES"] = "F"
-    return KaldiFeatures(settings, round(rate), has_energy or kind == "mfcc")
+    num_values = round(numbers["num-ceps"] if kind == "mfcc" else numbers["num-mel-bins"] + has_energy)
+    return KaldiFeatures(settings, round(rate), num_values, has_energy or kind == "mfcc")
 
 
 _NUMBERS = tuple(name for name, value in _DEFAULTS.items() if value and value != "true")
-
-
-def _number(path: str | Path, name: str, text: str) -> float:
-    try:
-        number = to_number(text)
-    except ValueError:
-        number = math.nan
-    if not abs(number) <= 1e6:
-        raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number")
-    return number
 
 
 def _flag(path: str | Path, name: str, values: dict[str, str]) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from readers.kaldi.objects import Floats, KaldiObjects
 
 NO_PDF = -1
+TOLERANCE = 1e-3  # of logarithms of probabilities
 MOST_STATES = 1000  # of a topology
 MOST_TRANSITIONS = 1000  # of a state
 
@@ -108,6 +109,8 @@ def read_transition_model(objects: KaldiObjects) -> TransitionModel:
     log_probs = objects.vector()
     if len(log_probs) != len(rows):
         objects.refuse(f"{len(log_probs)} probabilities", f"{len(rows)}, one for each transition-id and 0", begin)
+    if log_probs.max() > TOLERANCE:
+        objects.refuse(f"a probability of exp({log_probs.max():g})", "logarithms of probabilities, at most 0", begin)
     objects.expect("</LogProbs>")
     objects.expect("</TransitionModel>")
     phones, states, pdfs, loops = np.array(rows, np.int32).T

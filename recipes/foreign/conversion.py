@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 GAUSSIAN_SEARCH = {"acweight": 0.15, "word_penalty": 0.0, "beam": 20.0, "word_end_beam_frac": 0.8}
 
 
+OF_NETWORK = ("window", "output_node")  # parts that tell how a network is used, which a converted model knows
+
+
 @dataclass(frozen=True)
 class Conversion:
     """A converted model: parts by the names of `PartOptions`, and its silence models unless the graph tells them."""
@@ -63,6 +66,12 @@ def tell_dropped(graph: "DecodingAcceptor", log: Log) -> None:
     if dropped:
         word, reason = dropped[0]
         log(f"words or pronunciations left out: {len(dropped)}, the first is {word}: {reason}")
+
+
+def check_rate(options: "PackOptions", rate: int) -> None:
+    """Raise OptionFault for another sampling rate than that of a model's features."""
+    given = options.parts.rate
+    options.parts.require("rate", given in (None, rate), f"is {given}; expected {rate}, that of {options.experiment}")
 
 
 def has_file(options: "PackOptions", *names: str) -> bool:

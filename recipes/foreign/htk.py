@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from readers.common.report import Log
 from readers.errors import ConfigError, GraphError, ModelError
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
+from recipes.foreign.conversion import GAUSSIAN_SEARCH, OF_NETWORK, Conversion, Converter, has_file, tell_dropped
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -96,5 +96,5 @@ CONVERTER = Converter(
     lambda options: has_file(options, "hmmdefs"),
     convert,
     required=("lm", "rate"),
-    excluded=("model", "graph"),
+    excluded=("model", "graph", *OF_NETWORK),
 )

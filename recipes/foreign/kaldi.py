@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from readers.common.faults import listed
 from readers.common.report import Log
+from readers.common.text import is_count, read_lines
 from readers.errors import ConfigError
-from readers.kaldi.feature_options import FeatureKind, read_feature_options
+from readers.kaldi.feature_options import FeatureKind
 from readers.kaldi.hmm.phones import Boundary, read_word_boundary
 from readers.kaldi.lattice import read_word_table
-from readers.kaldi.option_files import read_options
-from recipes.foreign.conversion import Conversion, Converter, has_file
-from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon
+from readers.kaldi.option_files import number_of, read_options
+from recipes.foreign.conversion import OF_NETWORK, Conversion, Converter, check_rate, has_file
+from recipes.foreign.kaldi_alignment import DICTIONARY, convert_alignment, read_lexicon, tell_unknown
 from recipes.foreign.kaldi_models import convert_acoustic_model
 
 if TYPE_CHECKING:
     from readers.kaldi.fst import Fst
+    from readers.kaldi.transition_model import TransitionModel
     from recipes.packing import PackOptions
 
 CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
@@ -27,6 +29,7 @@ CONFIGURATIONS: tuple[tuple[str, FeatureKind], ...] = (
 )
 IVECTOR_DIRECTORIES = ("ivector", "ivector_extractor", "extractor")
 IGNORED = ("rescore", "rnnlm")
+NUM_PDFS = "num_pdfs"  # that mkgraph.sh writes beside the graph
 BOUNDARIES = ("word_boundary.int", "word_boundary.txt")
 # Options of Kaldi's decoders, their defaults, and what they are called here.
 DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-active": ("max_tokens", 7000)}
@@ -45,8 +48,7 @@ class _Files:
     root: Path
     model: Path
     graph: Path
-    configuration: Path
-    kind: FeatureKind
+    configurations: list[tuple[Path, FeatureKind]]
     ivectors: Path | None
 
 
@@ -60,13 +62,14 @@ def _find(root: Path) -> _Files:
             raise ConfigError(f"{root}: {listed([path.name for path in graphs])}; expected one of them as graph")
     if not graphs:
         raise ConfigError(f"{root / 'graph'}: neither HCLG.fst nor HCLr.fst; expected the graph of the model")
-    for directory in (root / "conf", root):
-        for name, kind in CONFIGURATIONS:
-            if (directory / name).is_file():
-                found = [path for path in map(root.joinpath, IVECTOR_DIRECTORIES) if (path / "final.ie").is_file()]
-                return _Files(root, model, graphs[0], directory / name, kind, found[0] if found else None)
-    names = ", ".join(name for name, _ in CONFIGURATIONS)
-    raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
+    configurations: list[tuple[Path, FeatureKind]] = [
+        (path, kind) for name, kind in CONFIGURATIONS for path in (root / "conf" / name, root / name) if path.is_file()
+    ]
+    if not configurations:
+        names = ", ".join(name for name, _ in CONFIGURATIONS)
+        raise ConfigError(f"{root / 'conf'}: none of {names}; expected the configuration of the features")
+    extractors = [path for path in map(root.joinpath, IVECTOR_DIRECTORIES) if (path / "final.ie").is_file()]
+    return _Files(root, model, graphs[0], configurations, extractors[0] if extractors else None)
 
 
 def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
@@ -85,8 +88,8 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     for name in IGNORED:
         if (root / name).is_dir():
             log(f"{root / name}: left out; words are recognised by the graph alone")
-    about = read_feature_options(files.configuration, files.kind)
-    model = convert_acoustic_model(files.model, files.ivectors, about, directory, log)
+    model = convert_acoustic_model(files.model, files.ivectors, files.configurations, directory, log)
+    check_rate(options, model.about.sample_rate)
     converted = {**model.parts, "graph": graph_directory / "graph.dg"}
     search = search_options(root, {} if model.is_network else GAUSSIAN_DECODING)
     phone_numbers = read_word_table(files.graph / "phones.txt")
@@ -95,24 +98,39 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     is_static = (files.graph / "HCLG.fst").is_file()
     path = files.graph / ("HCLG.fst" if is_static else "HCLr.fst")
     fst = read_fst(path)
+    _check_graph(files, fst, model.transitions, path, is_static)
     grammar = None if is_static else read_fst(files.graph / "Gr.fst")
     words = _word_names(files.graph, grammar or fst)
-    boundaries = _word_boundaries(files.graph / "phones", phone_numbers, log)
+    boundaries = _word_boundaries(files.graph, phone_numbers, log)
     graph, rows = kaldi_graph(fst, model.transitions, names, words, f"{path}", boundaries)
     save_graph(graph, converted["graph"])
     save_defaults(converted["graph"], GraphDefaults(search))
     phones_directory = files.graph / "phones"
-    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names)
+    dictionary = read_lexicon(options.parts.dict, root, phones_directory, words, names, log)
     tree = files.model.parent / "tree"
     write_cntkmap(graph_directory / "cntkmap", rows)
     if convert_alignment(tree, dictionary, model.transitions, names, phones_directory, graph_directory, log):
         converted["dict"] = graph_directory / DICTIONARY
+        tell_unknown(graph.words, dictionary or (), log)
     if grammar is not None:
         lm = kaldi_language_model(grammar, words, f"{files.graph / 'Gr.fst'}")
         converted["lm"] = directory / "lm.mapped"
         save_language_model(lm, converted["lm"])
     silence = tuple(names[number] for number in _silence_phones(files) if names.get(number) in set(graph.models))
-    return Conversion({**converted, "rate": options.parts.rate or about.sample_rate}, silence)
+    return Conversion({**converted, "rate": model.about.sample_rate}, silence)
+
+
+def _check_graph(files: _Files, fst: "Fst", transitions: "TransitionModel", path: Path, is_static: bool) -> None:
+    """Raise ConfigError for the graph of another model; only graphs for look-ahead have labels of no transition-id."""
+    largest = fst.input.max(initial=0)
+    if is_static and largest > transitions.num_transition_ids:
+        raise ConfigError(
+            f"{path}: transition-id {largest}; expected 1 to {transitions.num_transition_ids}, those of {files.model}"
+        )
+    num_pdfs = files.graph / NUM_PDFS
+    text = " ".join(line.strip() for line in read_lines(num_pdfs)) if num_pdfs.is_file() else f"{transitions.num_pdfs}"
+    if text.strip() != f"{transitions.num_pdfs}":
+        raise ConfigError(f"{num_pdfs}: {text[:40]!r}; expected {transitions.num_pdfs}, the pdfs of {files.model}")
 
 
 def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -125,10 +143,10 @@ def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> d
     search: dict[str, float] = dict(SEARCH)
     for name, (own_name, default) in DECODING.items():
         text = options.get(name, f"{(defaults or {}).get(name, default)}")
-        try:
-            search[own_name] = type(default)(text)
-        except ValueError:
-            raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number") from None
+        number = number_of(path, name, text)
+        if number <= 0 or (isinstance(default, int) and not is_count(text)):
+            raise ConfigError(f"{path}: {name} is {text[:40]}; expected a number above 0")
+        search[own_name] = number
     search["max_tokens"] = min(int(TOKENS_PER_ACTIVE * search["max_tokens"]), MOST_TOKENS)
     return search
 
@@ -141,11 +159,12 @@ def _word_names(directory: Path, fst: "Fst") -> dict[int, str]:
 
 
 def _word_boundaries(directory: Path, phones: Mapping[str, int], log: Log) -> dict[int, Boundary] | None:
-    """Return the places of phones in words; None, which log is told, if no file has them."""
-    for name in BOUNDARIES:
-        if (directory / name).is_file():
-            return read_word_boundary(directory / name, phones)
-    log(f"{directory / BOUNDARIES[0]}: missing; a word ends with the phone after its label in the graph")
+    """Return the places of phones in words; None, which log is told, if no file of a graph has them."""
+    paths = [parent / name for parent in (directory / "phones", directory) for name in BOUNDARIES]
+    for path in paths:
+        if path.is_file():
+            return read_word_boundary(path, phones)
+    log(f"{paths[0]}: missing; a word ends with the phone after its label in the graph")
     return None
 
 
@@ -156,10 +175,10 @@ def _silence_phones(files: _Files) -> list[int]:
     if options.is_file():
         text, path = read_options(options).get("endpoint.silence-phones", ""), options
     elif table.is_file():
-        text, path = table.read_text(encoding="utf-8").strip(), table
+        text, path = "".join(read_lines(table)).strip(), table
     else:
         return []
-    if not all(number.isascii() and number.isdigit() for number in text.split(":") if text):
+    if not all(is_count(number) for number in text.split(":") if text):
         raise ConfigError(f"{path}: silence phones {text[:40]!r}; expected numbers with colons between them")
     return [int(number) for number in text.split(":") if number]
 
@@ -168,5 +187,5 @@ CONVERTER = Converter(
     "a model of Kaldi",
     lambda options: has_file(options, "am/final.mdl", "final.mdl"),
     convert,
-    excluded=("model", "graph", "features", "lm", "ivector_model"),
+    excluded=("model", "graph", "features", "lm", "ivector_model", *OF_NETWORK),
 )

@@ -1,63 +1,82 @@
 """Converts acoustic models of Kaldi: networks of nnet3 with i-vectors, and mixtures of Gaussians."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from readers.common.faults import naming
 from readers.common.report import Log
-from readers.errors import ConfigError, FormatError
-from readers.kaldi.feature_options import KaldiFeatures
-from readers.kaldi.option_files import read_arguments
+from readers.errors import ConfigError, FormatError, ModelError
+from readers.kaldi.feature_options import FeatureKind, KaldiFeatures, read_feature_options
+from readers.kaldi.option_files import frame_subsampling, read_arguments, read_numbers_of_frames
+from recipes.foreign.kaldi_ivectors import ivector_model
 
 if TYPE_CHECKING:
     from acoustic.scoring.mixture_scorer import MixtureModel
-    from features.ivectors.model import IvectorModel
+    from features import FeatureConfig
     from readers.common.arrays import Float64Array
-    from readers.config.feature_record import FeatureRecord
     from readers.kaldi.ivectors import GaussianMixture
+    from readers.kaldi.nnet3.nnet import NnetModel
     from readers.kaldi.transition_model import TransitionModel
 
-MAX_COUNT = 100.0  # of i-vectors, as vosk and Kaldi's recipes for online decoding set it
 CMVN = "cmvn_opts"
+# Beside models of features whose sliding mean is subtracted, in Kaldi's experiments and in directories of vosk.
+ONLINE_CMVN = ("online_cmvn", "global_cmvn.stats")
 MOST_DELTAS = 10  # order and window
 SPEAKER_INDEPENDENT = "final.alimdl"  # beside a final.mdl of features that are transformed for each speaker
 
 
 @dataclass(frozen=True)
 class AcousticModel:
-    """A converted model: its transitions, its files by the names of `PartOptions`, and whether it is a network."""
+    """A converted model: its transitions, its features, its files by the names of `PartOptions`, what it is."""
 
     transitions: "TransitionModel"
+    about: KaldiFeatures
     parts: dict[str, Path]
     is_network: bool
 
 
 def convert_acoustic_model(
-    path: Path, ivectors: Path | None, about: KaldiFeatures, directory: Path, log: Log
+    path: Path, ivectors: Path | None, configurations: Sequence[tuple[Path, FeatureKind]], directory: Path, log: Log
 ) -> AcousticModel:
     """Write the model of a `final.mdl` and the configuration of its features to a directory.
 
-    ivectors: directory of an extractor; log(line) is told what is taken instead of the file.  Raises ArgonautError and
-    OSError for files that are damaged or do not fit together.
+    ivectors: directory of an extractor; configurations: of features, of which the first one that fits is taken;
+    log(line) is told what is taken instead of the file.  Raises ArgonautError and OSError for files that are damaged or
+    do not fit together.
     """
+    from features import FeatureConfig
     from readers.kaldi.hmm.gaussians import read_gaussians
+    from readers.kaldi.nnet3.nnet import read_nnet_model
     from readers.kaldi.objects import KaldiObjects
     from readers.kaldi.transition_model import read_transition_model
 
     objects = KaldiObjects(path)
     transitions = read_transition_model(objects)
     is_network = objects.peek() == "<Nnet3>"
+    nnet = read_nnet_model(path) if is_network else None
+    source, about = features_of(nnet, configurations)
+    if ivectors is not None and not (nnet is not None and takes_ivectors(nnet)):
+        log(f"{ivectors}: left out; the model takes no i-vectors")
+        ivectors = None
     settings = dict(about.settings)
+    for name in ONLINE_CMVN:
+        if (path.parent / name).is_file():
+            raise ConfigError(f"{path.parent / name}: features without their sliding mean; expected plain features")
     if subtracts_mean(path.parent, by_default=not is_network):
-        if ivectors is not None and is_network:
+        if ivectors is not None:
             raise ConfigError(f"{path.parent / CMVN}: norm-means is true; expected false, beside i-vectors")
         settings["TARGETKIND"] += "_Z"
+    with naming(f"{source}"):
+        config = FeatureConfig.from_hcopy(settings)
     parts = {"features": directory / "features"}
     parts["features"].write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
-    if is_network:
-        parts |= _convert_network(path, ivectors, about, settings, directory)
-        return AcousticModel(transitions, parts, is_network)
+    if nnet is not None:
+        if frame_subsampling(path) == 1 and not len(nnet.priors):
+            log(f"{path}: no frame_subsampling_factor: every frame is scored; most models without priors have 3")
+        parts |= _convert_network(path, nnet, ivectors, about, config, directory)
+        return AcousticModel(transitions, about, parts, is_network)
     independent = path.parent / SPEAKER_INDEPENDENT
     if independent.is_file():
         log(f"{independent}: taken instead of {path.name}, whose features are transformed for each speaker")
@@ -67,23 +86,50 @@ def convert_acoustic_model(
     if transitions.num_pdfs > len(mixtures):
         raise FormatError(f"{objects.path}: {len(mixtures)} mixtures; expected {transitions.num_pdfs}, one of each pdf")
     parts["model"] = directory / "model.safetensors"
-    mixture_model(mixtures, path.parent, about, settings).save(parts["model"])
-    return AcousticModel(transitions, parts, is_network)
+    mixture_model(mixtures, path.parent, about, config).save(parts["model"])
+    return AcousticModel(transitions, about, parts, is_network)
+
+
+def takes_ivectors(nnet: "NnetModel") -> bool:
+    """Return whether a network has another input than features."""
+    from acoustic.descriptions.kaldi_nnet import FEATURES
+
+    return any(node.kind == "input-node" and name != FEATURES for name, node in nnet.nnet.nodes.items())
+
+
+def features_of(
+    nnet: "NnetModel | None", configurations: Sequence[tuple[Path, FeatureKind]]
+) -> tuple[Path, KaldiFeatures]:
+    """Return the first configuration of features that has as many values as a network takes, and its file."""
+    from acoustic.descriptions.kaldi_nnet import FEATURES
+
+    inputs = None if nnet is None else nnet.nnet.nodes.get(FEATURES)
+    others = []
+    for path, kind in configurations:
+        about = read_feature_options(path, kind)
+        if inputs is None or about.num_values == inputs.rows:
+            return path, about
+        others.append(f"{path}: frames of {about.num_values} values")
+    assert inputs is not None
+    raise ConfigError(f"{'; '.join(others)}; expected {inputs.rows}, as the network takes")
 
 
 def _convert_network(
-    path: Path, directory_of_ivectors: Path | None, about: KaldiFeatures, settings: Mapping[str, str], directory: Path
+    path: Path,
+    nnet: "NnetModel",
+    directory_of_ivectors: Path | None,
+    about: KaldiFeatures,
+    config: "FeatureConfig",
+    directory: Path,
 ) -> dict[str, Path]:
     """Write a network and its model of i-vectors to a directory; return the files by the names of `PartOptions`."""
     from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
-    from features import FeatureConfig, feature_record
+    from features import feature_record
     from readers.config.feature_record import FeatureRecord
-    from readers.kaldi.nnet3.nnet import read_nnet_model
-    from readers.kaldi.option_files import frame_subsampling
 
-    record = feature_record(FeatureConfig.from_hcopy(settings), (about.sample_rate,))
-    network = network_of_nnet(read_nnet_model(path), frame_subsampling(path), first_is_last=about.last_is_first)
+    record = feature_record(config, (about.sample_rate,))
+    network = network_of_nnet(nnet, frame_subsampling(path), first_is_last=about.last_is_first)
     records = network.feature_records
     records[FEATURES] = record.updated(records[FEATURES])
     parts = {"model": directory / "model.dnn"}
@@ -114,7 +160,7 @@ def subtracts_mean(directory: Path, by_default: bool) -> bool:
 
 
 def mixture_model(
-    mixtures: "list[GaussianMixture]", directory: Path, about: KaldiFeatures, settings: Mapping[str, str]
+    mixtures: "list[GaussianMixture]", directory: Path, about: KaldiFeatures, config: "FeatureConfig"
 ) -> "MixtureModel":
     """Return the mixtures of pdfs with the transform of their features.
 
@@ -124,8 +170,8 @@ def mixture_model(
     directory : Path
         With `final.mat` and `splice_opts`, or `delta_opts`; all may be missing.
     about : KaldiFeatures
-    settings : mapping of str to str
-        Configuration of HCopy of the features.
+    config : FeatureConfig
+        Of the features.
 
     Returns
     -------
@@ -141,20 +187,19 @@ def mixture_model(
 
     from decoder.gaussians.mixtures import mixtures_of
     from decoder.gaussians.models import GaussianModels
-    from features import FeatureConfig, feature_record
+    from features import feature_record
     from readers.kaldi.objects import KaldiObjects
 
-    config = FeatureConfig.from_hcopy(settings)
     num_values = config.dim
     path = directory / "final.mat"
     if path.is_file():
-        splice = _whole_numbers(directory / "splice_opts", {"left-context": 4, "right-context": 4})
+        splice = read_numbers_of_frames(directory / "splice_opts", {"left-context": 4, "right-context": 4})
         left = splice["left-context"]
         right = splice["right-context"]
         matrix = KaldiObjects(path).matrix()
     else:
         path = directory / "delta_opts"
-        deltas = _whole_numbers(path, {"delta-order": 2, "delta-window": 2})
+        deltas = read_numbers_of_frames(path, {"delta-order": 2, "delta-window": 2})
         if max(deltas.values()) > MOST_DELTAS or not deltas["delta-window"]:
             raise ConfigError(f"{path}: {deltas}; expected at most {MOST_DELTAS}, and a window of at least 1")
         left = right = deltas["delta-order"] * deltas["delta-window"]
@@ -181,8 +226,14 @@ def mixture_model(
         np.concatenate([mixture.means for mixture in mixtures]) - offset,
         np.concatenate([mixture.variances for mixture in mixtures]),
     )
-    transform = np.ascontiguousarray(windows.reshape(dim, -1), np.float32)
-    return mixtures_of(models, feature_record(config, (about.sample_rate,)), transform, num_values)
+    with np.errstate(over="ignore"):
+        transform = np.ascontiguousarray(windows.reshape(dim, -1), np.float32)
+    try:
+        return mixtures_of(models, feature_record(config, (about.sample_rate,)), transform, num_values)
+    except ModelError as fault:
+        raise ModelError(
+            f"{directory}: a Gaussian or transform is out of range; expected values that float32 can hold"
+        ) from fault
 
 
 def _delta_matrix(num_values: int, order: int, window: int) -> "Float64Array":
@@ -200,72 +251,3 @@ def _delta_matrix(num_values: int, order: int, window: int) -> "Float64Array":
     padded = [np.pad(values, (width - len(values)) // 2) for values in weights]
     matrix: Float64Array = np.einsum("ot,vu->ovtu", padded, np.eye(num_values))
     return matrix.reshape((order + 1) * num_values, width * num_values)
-
-
-def ivector_model(directory: Path, about: KaldiFeatures, record: "FeatureRecord") -> "IvectorModel":
-    """Return the model of i-vectors in a directory; record: of the features.
-
-    Raises FormatError for files that do not fit together, and OSError.
-    """
-    import numpy as np
-
-    from features.ivectors.background import Background
-    from features.ivectors.extractor import Extractor
-    from features.ivectors.frames import SlidingMean, SplicedProjection
-    from features.ivectors.mixtures import DiagonalMixture
-    from features.ivectors.model import IvectorModel
-    from features.ivectors.options import IvectorOptions
-    from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
-    from readers.kaldi.objects import KaldiObjects
-
-    extractor = read_ivector_extractor(directory / "final.ie")
-    mixture = read_gaussian_mixture(directory / "final.dubm")
-    objects = KaldiObjects(directory / "final.mat")
-    matrix = objects.matrix()
-    statistics = KaldiObjects(directory / "global_cmvn.stats").matrix()
-    num_values = statistics.shape[1] - 1
-    splice = _whole_numbers(directory / "splice.conf", {"left-context": 4, "right-context": 4})
-    width = splice["left-context"] + 1 + splice["right-context"]
-    num_gaussians, dim = mixture.means.shape
-    expected = (dim, num_values * width)
-    if matrix.shape == (dim, num_values * width + 1):
-        offset = matrix[:, -1]
-        matrix = matrix[:, :-1]
-    else:
-        offset = np.zeros(dim)
-    if matrix.shape != expected or extractor.projections.shape[:2] != (num_gaussians, dim) or len(statistics) < 1:
-        raise FormatError(
-            f"{directory}: final.mat of {matrix.shape}, global_cmvn.stats of {num_values} values, final.dubm of "
-            f"{mixture.means.shape}, final.ie of {extractor.projections.shape[:2]}; expected sizes that fit"
-        )
-    cmvn = _whole_numbers(
-        directory / "online_cmvn.conf", {"cmn-window": 600, "global-frames": 200, "speaker-frames": 600}
-    )
-    mean = statistics[0, :-1] / statistics[0, -1]
-    if about.last_is_first:  # the last value here
-        mean = np.roll(mean, -1)
-        matrix = np.roll(matrix.reshape(dim, width, num_values), -1, axis=2).reshape(expected)
-    projection = SplicedProjection(
-        np.ascontiguousarray(matrix), offset, splice["left-context"], splice["right-context"]
-    )
-    background = Background(
-        SlidingMean(mean, cmvn["cmn-window"], cmvn["global-frames"]),
-        DiagonalMixture(mixture.weights / mixture.weights.sum(), mixture.means, mixture.variances),
-        projection=projection,
-    )
-    covariances = np.linalg.inv(extractor.inverse_covariances)
-    covariances = (covariances + covariances.swapaxes(1, 2)) / 2
-    own = Extractor(extractor.projections, covariances, extractor.offset)
-    return IvectorModel(background, own, IvectorOptions(max_count=MAX_COUNT), record, f"{directory}")
-
-
-def _whole_numbers(path: Path, defaults: Mapping[str, int]) -> dict[str, int]:
-    """Return whole numbers among the options of a file, in one line or several; the file may be missing."""
-    options = read_arguments(path)
-    numbers = {}
-    for name, default in defaults.items():
-        text = options.get(name, f"{default}")
-        if not text.isascii() or not text.isdigit() or int(text) > 10_000:
-            raise ConfigError(f"{path}: {name} is {text[:40]!r}; expected a number from 0 to 10000")
-        numbers[name] = int(text)
-    return numbers

@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.common.report import Log
-from recipes.foreign.conversion import GAUSSIAN_SEARCH, Conversion, Converter, has_file, tell_dropped
+from recipes.foreign.conversion import (
+    GAUSSIAN_SEARCH,
+    OF_NETWORK,
+    Conversion,
+    Converter,
+    check_rate,
+    has_file,
+    tell_dropped,
+)
 
 if TYPE_CHECKING:
     from recipes.packing import PackOptions
@@ -33,6 +41,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     assert parts.dict is not None
     assert parts.lm is not None
     model = open_sphinx(options.experiment)
+    check_rate(options, model.sample_rate)
     ends = [Pronunciation(mark, None, None, (SILENCE,)) for mark in (SENTENCE_START, SENTENCE_END)]
     words = [entry for entry in read_any_dictionary(parts.dict) if entry.word not in (SENTENCE_START, SENTENCE_END)]
     lm = open_language_model(parts.lm)
@@ -52,7 +61,7 @@ def convert(options: "PackOptions", directory: Path, log: Log) -> Conversion:
     (directory / FILES["features"]).write_text("".join(f"{name} = {value}\n" for name, value in model.settings.items()))
     save_defaults(directory / FILES["graph"], GraphDefaults(GAUSSIAN_SEARCH))
     files = {name: directory / path for name, path in FILES.items()}
-    return Conversion({**files, "rate": parts.rate or model.sample_rate})
+    return Conversion({**files, "rate": model.sample_rate})
 
 
 CONVERTER = Converter(
@@ -60,5 +69,5 @@ CONVERTER = Converter(
     lambda options: has_file(options, "mdef"),
     convert,
     required=("dict", "lm"),
-    excluded=("model", "graph", "features"),
+    excluded=("model", "graph", "features", *OF_NETWORK),
 )

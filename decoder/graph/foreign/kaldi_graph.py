@@ -5,6 +5,7 @@ the state.  A word on such an arc becomes a word arc before it, and an arc witho
 its word, or with EPSILON for none.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,7 +18,14 @@ from readers.kaldi.hmm.phones import Boundary
 from readers.kaldi.transition_model import TransitionModel
 from readers.language.att import EPSILON
 
-DISAMBIGUATION = "#"  # first letter of symbols such as #0, which are no words
+# Symbols that are no words: #0, #1, ..., which keep a grammar or a lexicon deterministic, and those of subgrammars.
+_MARK = re.compile(r"#([0-9]+|nonterm.*)")
+FIRST_NONTERMINAL = 10_000_000  # label of an arc that enters or leaves a subgrammar; Kaldi's grammar-context-fst.h
+
+
+def is_mark(name: str) -> bool:
+    """Return whether a name in words.txt is that of a symbol such as #0, which is no word."""
+    return _MARK.fullmatch(name) is not None
 
 
 def kaldi_graph(
@@ -33,7 +41,8 @@ def kaldi_graph(
     Parameters
     ----------
     fst : Fst
-        Input labels above the transition-ids are disambiguation symbols, which are taken for epsilon.
+        Input labels above the transition-ids are disambiguation symbols, which are taken for epsilon; graphs for
+        look-ahead may have some.
     model : TransitionModel
     phones, words : mapping of int to str
         Names by number.
@@ -53,8 +62,13 @@ def kaldi_graph(
     Raises
     ------
     GraphError
-        For words without a name, phones without a name or place, and cycles without a transition-id.
+        For words without a name, phones without a name or place, subgrammars, places that begin no word, and cycles
+        without a transition-id.
     """
+    if fst.input.max(initial=0) >= FIRST_NONTERMINAL:
+        raise GraphError(
+            f"{where}: label {fst.input.max()}, of a subgrammar; expected a graph without #nonterm symbols"
+        )
     states, hmm_state = _hmm_states(model, phones, where)
     names, word_id = _words(fst.output, words, where)
     source = fst.source
@@ -95,6 +109,8 @@ def kaldi_graph(
         missing = sorted(set(model.topologies) - set(boundaries))
         if missing:
             raise GraphError(f"{where}: phone {phones[missing[0]]} has no word boundary; expected one for each phone")
+        if len(names) > 1 and not {"begin", "singleton"} & set(boundaries.values()):
+            raise GraphError(f"{where}: no phone begins a word; expected word boundaries of begin or singleton")
         place_of = {phones[phone]: WordBoundary[boundaries[phone].upper()] for phone in model.topologies}
         word_boundary = np.array([place_of[name] for name in models], np.uint8)
     graph = DecodingGraph(
@@ -136,7 +152,7 @@ def _words(output: np.ndarray, words: Mapping[int, str], where: str) -> tuple[li
         name = words.get(label)
         if not name:
             raise GraphError(f"{where}: word {label} has no name; expected one in the table of words")
-        ids.append(-1 if name.startswith(DISAMBIGUATION) else len(names))
+        ids.append(-1 if is_mark(name) else len(names))
         if ids[-1] > 0:
             names.append(name)
     return names, np.array(ids)[number[1:].ravel()]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decoder.graph.foreign.kaldi_graph import DISAMBIGUATION
+from decoder.graph.foreign.kaldi_graph import is_mark
 from decoder.lm.language_model import SENTENCE_END, LanguageModel, LMArrays
 from readers.common.arrays import BoolArray, Float64Array, Int64Array
 from readers.errors import GraphError
@@ -42,11 +42,11 @@ def kaldi_language_model(fst: Fst, words: Mapping[int, str], where: str) -> Lang
     missing = [label for label in labels.tolist() if label != EPSILON and not words.get(label)]
     if missing:
         raise GraphError(f"{where}: word {missing[0]} has no name; expected one in the table of words")
-    is_mark = np.array([label == EPSILON or words[label].startswith(DISAMBIGUATION) for label in labels.tolist()])
-    vocabulary = [*(words[label] for label in labels[~is_mark].tolist()), SENTENCE_END]
+    is_backoff = np.array([label == EPSILON or is_mark(words[label]) for label in labels.tolist()])
+    vocabulary = [*(words[label] for label in labels[~is_backoff].tolist()), SENTENCE_END]
     if len(set(vocabulary)) < len(vocabulary):
         raise GraphError(f"{where}: two words of the same name, or {SENTENCE_END} among them; expected final costs")
-    backs_off = is_mark[np.searchsorted(labels, fst.input)]
+    backs_off = is_backoff[np.searchsorted(labels, fst.input)]
     backoff_state, backoff_cost = _backing_off(fst, backs_off, where)
     depth = _depths(backoff_state, where)
     # Histories are numbered so that each backs off to a lower one.
@@ -55,7 +55,7 @@ def kaldi_language_model(fst: Fst, words: Mapping[int, str], where: str) -> Lang
     number[order] = np.arange(fst.num_states)
     finals = np.flatnonzero(np.isfinite(fst.final_cost))
     source = np.concatenate([number[fst.source[~backs_off]], number[finals]])
-    ids = np.cumsum(~is_mark) - 1
+    ids = np.cumsum(~is_backoff) - 1
     word = np.append(ids[np.searchsorted(labels, fst.input[~backs_off])], np.full(len(finals), len(vocabulary) - 1))
     target = np.append(number[fst.target[~backs_off]], np.zeros(len(finals), np.int64))
     cost = np.append(fst.cost[~backs_off], fst.final_cost[finals]).astype(np.float64)

@@ -37,7 +37,7 @@ def kaldi_phone_models(
     transitions: TransitionModel,
     phones: Mapping[int, str],
     dictionary: Sequence[Pronunciation],
-    silence: str | None,
+    silence: str,
     where: str,
 ) -> PhoneModels:
     """Return the models of the phones of a dictionary, in every context in which its words can stand.
@@ -52,7 +52,7 @@ def kaldi_phone_models(
     phones : mapping of int to str
         Names by number.
     dictionary : sequence of Pronunciation
-    silence : str, optional
+    silence : str
         The phone that may stand between words; its states must not depend on its neighbours.
     where : str
         Name of the tree in messages.
@@ -75,12 +75,12 @@ def kaldi_phone_models(
     number = {phones[phone]: phone for phone in transitions.topologies if phone in phones}
     spoken = {entry.phones for entry in dictionary if entry.phones}
     lacking = sorted({phone for word in spoken for phone in word} - number.keys())
-    if silence is not None and silence not in number:
+    if silence not in number:
         lacking.append(silence)
     if lacking:
         raise GraphError(f"{where}: phone {listed(lacking)} of the dictionary; expected those of the model")
     names = {phone: name for name, phone in number.items()}
-    pause = None if silence is None else number[silence]
+    pause = number[silence]
     words = [tuple(number[phone] for phone in word) for word in spoken]
     builder = _Builder(transitions, names, where)
     if tree.width == 1:
@@ -90,17 +90,15 @@ def kaldi_phone_models(
     unclear = sorted(name for name in number if "-" in name or "+" in name)
     if unclear:
         raise GraphError(f"{where}: phone {listed(unclear)}; expected names without - and +, as of triphones")
-    if pause is not None:
-        neighbours = list(names)
-        contexts = [(left, pause, right) for left, right in product(neighbours, neighbours)]
-        choices = {pdfs for pdfs in _pdfs(tree, transitions, contexts, where) if pdfs}
-        if len(choices) != 1:
-            raise GraphError(f"{where}: {silence} depends on its neighbours; expected silence that does not")
-        builder.add(names[pause], pause, choices.pop())
+    contexts = [(left, pause, right) for left, right in product(names, names)]
+    choices = {pdfs for pdfs in _pdfs(tree, transitions, contexts, where) if pdfs}
+    if len(choices) != 1:
+        raise GraphError(f"{where}: {silence} depends on its neighbours; expected silence that does not")
+    builder.add(names[pause], pause, choices.pop())
     triphones = sorted(_triphones(words, pause))
     # Phones of the graph that no word has are needed for the scores of phones.
     others = set(names) - {centre for _, centre, _ in triphones} - {pause}
-    triphones += [(pause or phone, phone, pause or phone) for phone in sorted(others)]
+    triphones += [(pause, phone, pause) for phone in sorted(others)]
     for (left, centre, right), pdfs in zip(triphones, _pdfs(tree, transitions, triphones, where)):
         name = f"{names[left]}-{names[centre]}+{names[right]}"
         if pdfs or centre not in others:
@@ -108,19 +106,18 @@ def kaldi_phone_models(
     return builder.result()
 
 
-def _triphones(words: Iterable[tuple[int, ...]], pause: int | None) -> set[Triphone]:
+def _triphones(words: Iterable[tuple[int, ...]], pause: int) -> set[Triphone]:
     """Return the triphones within and across words, except those of the pause."""
     words = set(words)
-    pauses = set() if pause is None else {pause}
-    begins = {word[0] for word in words} | pauses
-    ends = {word[-1] for word in words} | pauses
+    begins = {word[0] for word in words} | {pause}
+    ends = {word[-1] for word in words} | {pause}
     first = {word[:2] for word in words if len(word) > 1}
     last = {word[-2:] for word in words if len(word) > 1}
     triphones = {word[i - 1 : i + 2] for word in words for i in range(1, len(word) - 1)}
     triphones |= {(left, *pair) for left, pair in product(ends, first)}
     triphones |= {(*pair, right) for pair, right in product(last, begins)}
     triphones |= set(product(ends, {word[0] for word in words if len(word) == 1}, begins))
-    return {triphone for triphone in triphones if triphone[1] not in pauses}
+    return {triphone for triphone in triphones if triphone[1] != pause}
 
 
 def _pdfs(tree: ContextTree, model: TransitionModel, triphones: Sequence[Triphone], where: str) -> list[Pdfs]:
@@ -137,7 +134,7 @@ def _pdfs(tree: ContextTree, model: TransitionModel, triphones: Sequence[Triphon
             answers.append(tree.pdfs(columns, [getattr(state, name, NO_PDF) for state in states]).tolist())
     pairs = zip(*(zip(answers[i], answers[i + 1]) for i in range(0, len(answers), 2)))
     trimmed = [several[: len(topology)] for several, topology in zip(pairs, topologies)]
-    return [pdfs if min(map(min, pdfs)) >= 0 else () for pdfs in trimmed]
+    return [pdfs if min(map(min, pdfs), default=NO_PDF) >= 0 else () for pdfs in trimmed]
 
 
 class _Builder:

@@ -12,6 +12,7 @@ from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation
 from readers.language.att import EPSILON
 
+NUMERIC = ".int"  # suffix of files with numbers for names
 Boundary = Literal["nonword", "begin", "end", "internal", "singleton"]
 
 
@@ -21,7 +22,7 @@ def read_word_boundary(path: str | Path, numbers: Mapping[str, int]) -> dict[int
     Parameters
     ----------
     path : path
-        Lines ``PHONE KIND``; phones are numbers or names.
+        Lines ``PHONE KIND``; phones are numbers in a file NAME.int, else names.
     numbers : mapping of str to int
         Number of each phone, for names.
 
@@ -36,13 +37,16 @@ def read_word_boundary(path: str | Path, numbers: Mapping[str, int]) -> dict[int
         With file and line, for other lines, unknown names and phones that are listed twice.
     OSError
     """
+    is_numeric = Path(path).suffix == NUMERIC
     kinds: dict[int, Boundary] = {}
     for where, fields in read_rows(path):
         if len(fields) != 2 or fields[1] not in get_args(Boundary):
             raise FormatError(
                 f"{where}: {' '.join(fields)[:60]!r}; expected a phone and {', '.join(get_args(Boundary))}"
             )
-        phone = int(fields[0]) if is_count(fields[0]) else numbers.get(fields[0])
+        phone = numbers.get(fields[0])
+        if is_numeric:
+            phone = int(fields[0]) if is_count(fields[0]) else None
         if phone is None:
             raise FormatError(f"{where}: phone {fields[0][:40]!r} is not in phones.txt; expected one of its phones")
         if phone in kinds:
@@ -57,8 +61,8 @@ def read_align_lexicon(path: str | Path, words: Mapping[int, str], phones: Mappi
     Parameters
     ----------
     path : path
-        Lines ``WORD WORD PHONE PHONE ...``, the second word being the one that is written; numbers or names.  Lines of
-        <eps>, for silence, are left out.
+        Lines ``WORD WORD PHONE PHONE ...``, the second word being the one that is written, <eps> for none; numbers in a
+        file NAME.int, else names.  Lines of the first word <eps>, for silence, are left out.
     words, phones : mapping of int to str
         Names by number.
 
@@ -81,7 +85,7 @@ def read_align_lexicon(path: str | Path, words: Mapping[int, str], phones: Mappi
             raise FormatError(f"{where}: {field[:40]!r} has no name; expected numbers of words.txt and phones.txt")
         return text
 
-    is_numeric = Path(path).suffix == ".int"
+    is_numeric = Path(path).suffix == NUMERIC
     entries = []
     for where, fields in read_rows(path):
         if len(fields) < 3:
@@ -90,7 +94,8 @@ def read_align_lexicon(path: str | Path, words: Mapping[int, str], phones: Mappi
         written = name(fields[1], words, where)
         if word != EPSILON:
             spelling = tuple(name(field, phones, where) for field in fields[2:])
-            entries.append(Pronunciation(word, None if written == word else written, None, spelling))
+            output = "" if written == EPSILON else written
+            entries.append(Pronunciation(word, None if output == word else output, None, spelling))
     return entries
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -263,6 +264,9 @@ def test_a_bundle_decodes(tmp_path):
         ConfigError, match=r"x.argo: adaptation to speech needs a network; this bundle has Gaussian mix"
     ):
         adapt(AdaptOptions(bundle=tmp_path / "x.argo", corpus=tmp_path / "nowhere", output=tmp_path / "y.argo"))
+    other_rate = replace(parts, rate=8000)
+    with pytest.raises(OptionFault, match=r"rate is 8000; expected 16000, that of .*m$"):
+        make_bundle(PackOptions(experiment=tmp_path / "m", output=tmp_path / "y.argo", parts=other_rate))
     with pytest.raises(OptionFault, match="is missing; expected one for a model of CMU Sphinx"):
         make_bundle(PackOptions(experiment=tmp_path / "m", output=tmp_path / "y.argo"))
     assert not (tmp_path / "y.argo").exists()

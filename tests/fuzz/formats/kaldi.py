@@ -191,7 +191,7 @@ FORMATS = (
     Format(
         "kaldi word boundary",
         text("1 nonword\n2 begin\nb_S singleton\n", "3 internal\n"),
-        lambda path: read_word_boundary(path, {"b_S": 9}),
+        lambda path: read_word_boundary(path, {"1": 1, "2": 2, "3": 3, "b_S": 9}),
     ),
     Format("word table", text("<eps> 0\na 1\n#0 2\n"), read_word_table),
 )

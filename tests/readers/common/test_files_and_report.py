@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from readers.common.faults import listed
+from readers.common.faults import listed, naming
 from readers.common.files import (
     atomic_write,
     held,
@@ -22,6 +22,9 @@ from readers.common.files import (
     write_lines,
 )
 from readers.common.report import RunReport
+from readers.config.options.declaration import OptionFault
+from readers.errors import ConfigError, FormatError, GraphError, ManyFaults
+from readers.language.grammars.parsing import LineFault
 
 
 def test_atomic_write_replaces_the_file_and_makes_directories(tmp_path):
@@ -219,3 +222,18 @@ def test_report_file_names_each_loss_with_its_reason(tmp_path):
     assert (tmp_path / "report.txt").read_text() == (
         "# utterances: 2 done, 1 skipped, 1 failed\nu1\tskipped\tno labels\nu2\tfailed\ttruncated\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (GraphError("x"), GraphError),
+        (OptionFault("beam", "is -3; expected at least 0"), ConfigError),
+        (LineFault(3, "x"), FormatError),
+        (ManyFaults("x", ["x", "y"]), FormatError),
+    ],
+)
+def test_faults_begin_with_the_file_whatever_they_are_made_of(fault, kind):
+    with pytest.raises(kind, match=f"^a.txt: {fault}$") as caught, naming("a.txt"):
+        raise fault
+    assert type(caught.value) is kind

@@ -47,6 +47,7 @@ TEXT = put_transitions(Writer(False)).content
         (b"<Tuples> 3 1 0 0", b"<Tuples> 3 1 0 -2", "-2; expected 0 to"),
         (b"</Tuples>", b"</Triples>", "'</Triples>'; expected </Tuples>"),
         (b"[ 0.0", b"[", "6 probabilities; expected 7, one for each transition-id and 0"),
+        (b"-0.5 -0.5", b"-0.5 800.0", "a probability of exp(800); expected logarithms of probabilities, at most 0"),
         (b"</TransitionModel>", b"", "the end of the file; expected a token"),
     ],
 )

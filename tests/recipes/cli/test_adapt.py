@@ -230,6 +230,8 @@ def test_a_bundle_without_language_model_is_refused(root, small_system, tmp_path
     texts = TextOptions(text=(root / "text",))
     with pytest.raises(ConfigError, match=r"plain.argo: no language model; expected one in the bundle"):
         adapt(AdaptOptions(bundle=tmp_path / "plain.argo", texts=texts, output=tmp_path / "new.argo"))
+    with pytest.raises(ConfigError, match=r"keep_words is not given, and .*plain.argo has no language model for new"):
+        adapt(AdaptOptions(bundle=tmp_path / "plain.argo", corpus=tmp_path, output=tmp_path / "new.argo"))
     assert not (tmp_path / "new.argo").exists()
 
 

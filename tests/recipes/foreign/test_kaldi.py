@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 
-from decoder.recognizer import ForcedAligner, Recognizer
+from decoder.recognizer import Recognizer
 from features import FeatureConfig, extract
-from readers.errors import ArgonautError
+from readers.config.feature_record import FeatureRecord
+from readers.errors import ArgonautError, ConfigError
+from readers.kaldi.feature_options import read_feature_options
 from readers.kaldi.ivectors import read_gaussian_mixture, read_ivector_extractor
 from readers.kaldi.nnet3.nnet import read_nnet_model
 from recipes.foreign.kaldi import search_options
+from recipes.foreign.kaldi_ivectors import ivector_model
+from recipes.foreign.kaldi_models import features_of
 from recipes.packing import PackOptions, make_bundle
 from tests.acoustic.descriptions.kaldi_twin import evaluate
 from tests.decoder.graph.foreign.test_kaldi_graph import FINALS, GRAPH
 from tests.readers.kaldi.fst_files import ngram_file, vector_file
+from tests.readers.kaldi.layers import lstm_network
 from tests.readers.kaldi.models import Writer, put_model, put_tree
 from tests.readers.kaldi.test_fst import HISTORIES
 from tests.readers.kaldi.test_ivectors import extractor, mixture
@@ -117,13 +122,15 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
 def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directory):
     root = (0, [None, *[(-1, [2 * phone, 2 * phone + 1]) for phone in range(3)]])  # self-loops have their own pdfs
     (directory / "am" / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
-    (directory / "lexicon.txt").write_text("a x\nb y\n")
+    (directory / "lexicon.txt").write_text("a x\n")
     (directory / "graph" / "phones").mkdir()
     (directory / "graph" / "phones" / "optional_silence.txt").write_text("SIL\n")
     bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
-    aligned = ForcedAligner.load(bundle.path).align(AUDIO, "a b a", 8000)
-    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "y", "x"]
-    assert Recognizer.load(bundle.path).with_words({"c": "x y"}).decoder.graph.words[-1] == "c"
+    recognizer = Recognizer.load(bundle.path).with_words({"c": "x y"})
+    assert recognizer.decoder.graph.words[-1] == "c"
+    assert recognizer.notes[1] == "words without a pronunciation, which the new graph lacks: b"
+    aligned = recognizer.align(AUDIO, "a c a", 8000)
+    assert [phone.text for phone in aligned.phones if phone.text != "SIL"] == ["x", "x", "y", "x"]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +142,31 @@ def test_a_model_with_tree_and_lexicon_aligns_and_learns_words(tmp_path, directo
         ("conf/mfcc.conf", "--use-energy=false\n--low-freq=x\n", r"low-freq is 'x'; expected a number"),
         ("conf/mfcc.conf", "--use-energy=false\n--lowfreq=20\n", r"lowfreq is not supported; expected one of"),
         ("conf/mfcc.conf", None, r"conf: none of mfcc\.conf, .*; expected the configuration of the features"),
+        ("conf/mfcc.conf", "--num-ceps=2.5\n", r"num-ceps is 2\.5; expected a whole number above 0"),
+        ("conf/mfcc.conf", "--num-ceps=4\n", r"mfcc\.conf: frames of 4 values; expected 3, as the network takes"),
+        ("conf/mfcc.conf", "--low-freq=9000\n", r"filters from 9000 to 8000 Hz; expected a range within 0 to 8000 Hz"),
+        ("conf/mfcc.conf", "--high-freq=9000\n", r"filters from 20 to 9000 Hz; expected"),
+        ("conf/mfcc.conf", "--num-ceps=3\n--num-mel-bins=1\n", r"mfcc\.conf: .*NUMCEPS = 2; expected"),
         ("conf/model.conf", "--beam=wide\n", r"model\.conf: beam is 'wide'; expected a number"),
+        ("conf/model.conf", "--beam=nan\n", r"model\.conf: beam is 'nan'; expected a number"),
+        ("conf/model.conf", "--acoustic-scale=-1\n", r"acoustic-scale is -1; expected a number above 0"),
+        ("conf/model.conf", "--max-active=1_0\n", r"max-active is '1_0'; expected a number"),
+        (
+            "conf/model.conf",
+            f"--endpoint.silence-phones={'9' * 5000}\n",
+            r"silence phones '\d{40}'; expected numbers with",
+        ),
         ("graph/HCLr.fst", None, r"graph: neither HCLG\.fst nor HCLr\.fst; expected the graph of the model"),
         ("graph/phones.txt", "<eps> 0\nx 1\n", r"HCLr\.fst: phone 2 of the model has no name"),
         ("am/cmvn_opts", "--norm-means=true\n", r"cmvn_opts: norm-means is true; expected false, beside i-vectors"),
         ("ivector/splice.conf", "--left-context=9\n", r"ivector: final\.mat of \(3, 13\).*; expected sizes that fit"),
+        ("am/online_cmvn", "", r"am/online_cmvn: features without their sliding mean; expected plain features"),
+        ("am/global_cmvn.stats", "", r"am/global_cmvn\.stats: features without their sliding mean; expected plain"),
+        ("ivector/online_cmvn_iextractor", "", r"an extractor of normalised frames; expected one of plain frames"),
+        ("ivector/online_cmvn.conf", "--norm-vars=true\n", r"online_cmvn\.conf: norm-vars is 'true'; expected 'false'"),
+        ("ivector/online_cmvn.conf", "--cmn-window=0\n", r"online_cmvn\.conf: cmn-window is 0; expected at least 1"),
+        ("conf/ivector.conf", "--ivector-period=0\n", r"conf/ivector\.conf: period is 0; expected 1 to 100000"),
+        ("ivector/global_cmvn.stats", "[ 1 1 1 0 ]", r"global_cmvn\.stats: 0 frames; expected at least one"),
         ("ivector/splice.conf", "--left-context=-1\n", r"left-context is '-1'; expected a number from 0 to 10000"),
     ],
 )
@@ -150,6 +177,47 @@ def test_files_that_do_not_fit_are_refused(tmp_path, directory, name, content, m
     with pytest.raises((ArgonautError, OSError), match=message):
         make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
     assert not (tmp_path / "small.argo").exists()
+
+
+@pytest.mark.parametrize("place", ["ivector/splice.conf", "ivector/splice_opts", "conf/splice.conf"])
+def test_options_of_i_vectors_are_found_where_kaldi_writes_them(directory, place):
+    (directory / "ivector" / "splice.conf").rename(directory / place)
+    (directory / "conf" / "online_cmvn.conf").write_text("# for apply-cmvn-online\n--cmn-window=300\n")
+    (directory / "conf" / "ivector_extractor.conf").write_text("--splice-config=x\n--max-count=75\n--num-gselect=3\n")
+    about = read_feature_options(directory / "conf" / "mfcc.conf", "mfcc")
+    model = ivector_model(directory / "ivector", about, FeatureRecord())
+    projection, mean = model.background.projection, model.background.mean
+    assert (projection.left, projection.right, mean.window, mean.prior) == (LEFT, RIGHT, 300, 200)
+    assert (model.options.max_count, model.options.select, model.options.period) == (75.0, 3, 10)
+
+
+def test_an_extractor_is_left_out_of_a_network_without_i_vectors(tmp_path, directory):
+    lines, components, context = lstm_network(1)
+    content = put_model(Writer(True), lines=lines, components=components, context=context).content
+    (directory / "am" / "final.mdl").write_bytes(content)
+    (directory / "conf" / "model.conf").unlink()
+    (directory / "graph" / "word_boundary.int").write_text("1 singleton\n2 singleton\n3 nonword\n")
+    lines = []
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"), lines.append)
+    assert lines[1:] == [
+        f"{directory / 'ivector'}: left out; the model takes no i-vectors",
+        f"{directory / 'am' / 'final.mdl'}: no frame_subsampling_factor: every frame is scored; most models without "
+        "priors have 3",
+        f"{directory / 'am' / 'tree'}: missing; the bundle recognises, but cannot align",
+    ]
+    assert "ivectors.safetensors" not in bundle.parts
+
+
+def test_of_several_configurations_that_of_the_network_is_taken(directory):
+    other = directory / "conf" / "mfcc.conf"
+    fitting = other.rename(directory / "conf" / "mfcc_hires.conf")
+    other.write_text("--use-energy=false\n")
+    nnet = read_nnet_model(directory / "am" / "final.mdl")
+    path, about = features_of(nnet, [(other, "mfcc"), (fitting, "mfcc")])
+    assert (path, about.num_values) == (fitting, 3)
+    with pytest.raises(ConfigError, match=r"mfcc\.conf: frames of 13 values; expected 3, as the network takes"):
+        features_of(nnet, [(other, "mfcc")])
+    assert features_of(None, [(other, "mfcc"), (fitting, "mfcc")])[0] == other
 
 
 def test_search_options_of_a_directory_without_them_are_those_of_kaldi(tmp_path):

@@ -8,6 +8,7 @@ from readers.htk.dictionary import Pronunciation
 from readers.kaldi.hmm.phones import read_align_lexicon, with_positions
 from recipes.packing import PackOptions, PartOptions, make_bundle
 from tests.decoder.graph.foreign.static_graphs import PHONES, SPELLING, WORDS
+from tests.readers.kaldi.fst_files import vector_file
 from tests.readers.kaldi.models import Writer, put_tree
 from tests.recipes.foreign.kaldi_experiment import RATE, sound, write_experiment
 
@@ -61,6 +62,27 @@ def test_what_is_missing_for_alignment_is_told(root):
     (root / "lexicon.txt").write_text("aba a b x\n")
     unknown = "phone x of the dictionary; expected those of the model"
     assert pack(root)[1] == [f"{root / 'tree'}: {unknown}; the bundle recognises, but cannot align"]
+    (root / "lexicon.txt").write_text("aba a b a\nb\nzz a b\n")
+    assert pack(root)[1] == [
+        f"{root / 'lexicon.txt'}: words without phones, which are left out: b",
+        "words without a pronunciation, which are recognised, but cannot be aligned: a, ab, b",
+    ]
+    silence = (phones / "optional_silence.int").rename(phones / "silence")
+    assert pack(root)[1][-1] == f"{phones / 'optional_silence.txt'}: missing; the bundle recognises, but cannot align"
+    silence.rename(phones / "optional_silence.txt").write_text("SIL\n")
+    (phones / "align_lexicon.int").write_text("0 0 1\n")
+    with pytest.raises(FormatError, match=r"align_lexicon\.int: no words; expected at least one, with its phones"):
+        pack(root)
+
+
+def test_graphs_of_other_models_are_refused(root):
+    (root / "graph" / "num_pdfs").write_text("10\n")
+    with pytest.raises(ArgonautError, match=r"num_pdfs: '10'; expected 9, the pdfs of .*final\.mdl"):
+        pack(root)
+    (root / "graph" / "num_pdfs").write_text("9\n")
+    (root / "graph" / "HCLG.fst").write_bytes(vector_file([0.0, 0.0], [(0, 19, 1, 0.5, 1)]))
+    with pytest.raises(ArgonautError, match=r"HCLG\.fst: transition-id 19; expected 1 to 18, those of .*final\.mdl"):
+        pack(root)
 
 
 def test_lexicons_are_read_by_number_and_by_name(tmp_path):
@@ -69,10 +91,10 @@ def test_lexicons_are_read_by_number_and_by_name(tmp_path):
     entries = [Pronunciation("AB", "ab", None, ("a_B", "b_E")), Pronunciation("A", None, None, ("a_S",))]
     assert read_align_lexicon(path, {}, {}) == entries
     path = tmp_path / "align_lexicon.int"
-    path.write_text("0 0 1\n1 2 3 4\n3 3 5\n")
+    path.write_text("0 0 1\n1 2 3 4\n3 3 5\n3 0 5\n")
     words = {0: "<eps>", 1: "AB", 2: "ab", 3: "A"}
     phones = {1: "SIL", 3: "a_B", 4: "b_E", 5: "a_S"}
-    assert read_align_lexicon(path, words, phones) == entries
+    assert read_align_lexicon(path, words, phones) == [*entries, Pronunciation("A", "", None, ("a_S",))]
     plain = [Pronunciation("abba", None, None, ("a", "b", "b", "a")), Pronunciation("c", None, None, ("c",))]
     positioned = with_positions(plain, {"a_B", "b_I", "a_E", "c"})
     assert [entry.phones for entry in positioned] == [("a_B", "b_I", "b_I", "a_E"), ("c",)]

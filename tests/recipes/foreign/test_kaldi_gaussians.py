@@ -13,7 +13,7 @@ from decoder.recognizer import Recognizer
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ArgonautError, ModelError
 from recipes.file_kinds import describe_file
-from recipes.packing import PackOptions, make_bundle
+from recipes.packing import PackOptions, PartOptions, make_bundle
 from tests.readers.kaldi.models import Writer, put_gaussians, put_transitions
 from tests.recipes.foreign.kaldi_experiment import RATE, kaldi_frames, log_likelihoods, sound, write_experiment
 
@@ -54,6 +54,9 @@ def put_model(mixtures):
         ("cmvn_opts", b"--reverse=true\n", r"cmvn_opts: reverse is 'true'; expected one of norm-means, norm-vars"),
         ("cmvn_opts", b"norm-vars\n", r"cmvn_opts:1: 'norm-vars'; expected two hyphens, a name, = and a value"),
         ("delta_opts", b"--delta-window=0\n", r"delta_opts: .*; expected at most 10, and a window of at least 1"),
+        ("delta_opts", b"--truncate=3\n", r"delta_opts: truncate is not supported; expected delta-order or delta-win"),
+        ("final.mat", Writer(True).matrix(np.full((15, 45), 1e300), "f8").content,
+         r"tri: a Gaussian or transform is out of range; expected values that float32 can hold"),
         ("delta_opts", b"--delta-order=1\n", r"delta_opts: a transform of 25 to 10 values; expected one of 25 to 15"),
         ("final.mat", Writer(True).matrix(np.ones((1, 1))).content, r"final\.mat: a transform of 1 to 1 values"),
         ("final.mdl", put_model([UNIT] * 8), r"final\.mdl: 8 mixtures; expected 9, one of each pdf"),
@@ -72,6 +75,20 @@ def test_files_that_do_not_fit_are_refused(tmp_path, name, content, message):
     with pytest.raises(ArgonautError, match=message):
         make_bundle(PackOptions(experiment=tmp_path / "tri", output=tmp_path / "tri.argo"))
     assert not (tmp_path / "tri.argo").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"rate": 16000}, r"rate is 16000; expected 8000, that of .*tri"),
+        ({"window": 3}, r"window is given; expected none for a model of Kaldi"),
+        ({"output_node": "x"}, r"output_node is given; expected none for a model of Kaldi"),
+    ],
+)
+def test_parts_that_a_model_knows_are_refused(tmp_path, part, message):
+    write_experiment(tmp_path / "tri")
+    with pytest.raises(ArgonautError, match=message):
+        make_bundle(PackOptions(experiment=tmp_path / "tri", output=tmp_path / "x.argo", parts=PartOptions(**part)))
 
 
 def test_graphs_and_models_are_found_by_their_names(tmp_path):

@@ -146,6 +146,11 @@ def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = sile
         require_network(bundle)
     keeps_words = options.speech.keep_words
     if LM not in bundle.parts and not keeps_words:
+        options.speech.require(
+            "keep_words",
+            bool(options.texts.files),
+            f"is not given, and {bundle.path} has no language model for new words; expected it, for the network alone",
+        )
         raise ConfigError(f"{bundle.path}: no language model; expected one in the bundle, for a mixture with the text")
     graphs = transcript_graphs(bundle, recognising_network(bundle))
     require_phones(given, graphs, dictionary.dict)

@@ -9,7 +9,7 @@ from decoder.graph.graph_file import load_graph
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from decoder.lm.mapped_model import load_language_model
-from decoder.recognizer.assembly import graph_of_words
+from decoder.recognizer.assembly import graph_of_words, note_lost_words
 from decoder.recognizer.bundle import G2P_MODEL, GRAPH, LM, Bundle
 from decoder.recognizer.jobs.adaptation.language import TextFit, adapt_language, fit_of
 from decoder.recognizer.jobs.adaptation.options import AdaptOptions
@@ -93,6 +93,7 @@ def adapt_words(
     of_graph = [entry for entry in entries if entry.word in wanted]
     graph, cntkmap = graph_of_words(graphs, of_graph, model, f"{options.output}")
     log(f"graph: {graph.num_states} states, {len(graph.words)} words")
+    note_lost_words(in_graph, graph, log)
     recognised = {*graph.words}
     added = tuple(sorted(word for word in words if word in recognised and word not in in_graph))
     before = after = None

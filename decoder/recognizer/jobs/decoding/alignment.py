@@ -71,7 +71,7 @@ class AlignmentPipeline:
             alignment = self.aligner.align([label.name for label in transcript], scores)
         except ArgonautError as fault:
             where = self.transcripts.where(name) if isinstance(fault, GraphError) else entry.path
-            raise type(fault)(f"{where}: {fault}") from fault
+            raise fault.reworded(f"{where}: {fault}") from fault
 
         def labels_at(level: str) -> list[Label]:
             return alignment_labels(alignment, level, period, last)

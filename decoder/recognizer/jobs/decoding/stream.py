@@ -150,7 +150,7 @@ def _naming(name: str) -> Iterator[None]:
     except ArgonautError as fault:
         if str(fault).startswith(f"{name}: "):
             raise
-        raise type(fault)(f"{name}: {fault}") from fault
+        raise fault.reworded(f"{name}: {fault}") from fault
 
 
 def _ticks(seconds: float) -> int:

@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 import pytest
 
-from decoder.graph.foreign.kaldi_graph import kaldi_graph
+from decoder.graph.foreign.kaldi_graph import is_mark, kaldi_graph
 from decoder.graph.foreign.kaldi_language_model import kaldi_language_model
 from decoder.graph.graph_file import load_graph, save_graph
 from decoder.search.decoder import Decoder
@@ -121,6 +121,13 @@ def test_graphs_that_are_none_of_a_recogniser_are_refused(tmp_path, files):
         kaldi_graph(fst, model, PHONES, {1: "a"}, "HCLr.fst")
     with pytest.raises(GraphError, match=r"HCLr\.fst: phone 3 of the model has no name"):
         kaldi_graph(fst, model, {1: "x", 2: "y"}, WORDS, "HCLr.fst")
+    inside = {1: "internal", 2: "internal", 3: "nonword"}
+    with pytest.raises(GraphError, match=r"HCLr\.fst: no phone begins a word; expected word boundaries of begin or"):
+        kaldi_graph(fst, model, PHONES, WORDS, "HCLr.fst", inside)
+    path = tmp_path / "HCLG.fst"
+    path.write_bytes(vector_file([0.0, 0.0], [(0, 10_001_002, 0, 0.5, 1)]))
+    with pytest.raises(GraphError, match=r"HCLG\.fst: label 10001002, of a subgrammar; expected a graph without"):
+        kaldi_graph(read_fst(path), model, PHONES, WORDS, "HCLG.fst")
     path = tmp_path / "G.fst"
     path.write_bytes(vector_file([0.0, 0.0], [(0, 0, 0, 0.5, 1), (1, 0, 0, 0.5, 0)]))
     with pytest.raises(GraphError, match=r"G\.fst: 0 states without back-off"):
@@ -128,3 +135,7 @@ def test_graphs_that_are_none_of_a_recogniser_are_refused(tmp_path, files):
     path.write_bytes(vector_file([0.0, 0.0, 0.0], [(0, 0, 0, 0.5, 1), (1, 0, 0, 0.5, 0)]))
     with pytest.raises(GraphError, match=r"G\.fst: backing off does not end"):
         kaldi_language_model(read_fst(path), SYMBOLS, "G.fst")
+
+
+def test_only_marks_of_kaldi_are_no_words():
+    assert [is_mark(name) for name in ("#0", "#12", "#nonterm:city", "#", "#tag", "#1st")] == [True] * 3 + [False] * 3

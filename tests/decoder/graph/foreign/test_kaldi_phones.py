@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.kaldi.hmm.tree import read_tree
 from readers.kaldi.objects import KaldiObjects
-from readers.kaldi.transition_model import read_transition_model
+from readers.kaldi.transition_model import NO_PDF, TopologyState, read_transition_model
 from tests.readers.kaldi.models import Writer, answer, put_tree
 
 PHONES = {1: "SIL", 2: "a", 3: "b", 4: "c"}
@@ -132,9 +133,16 @@ def test_paths_of_models_cost_what_they_cost_in_kaldi(tree):
 def test_trees_without_context_give_models_of_phones(tmp_path):
     root = (0, [None, (-1, [0, 1, 2]), (-1, [3, 4]), (-1, [7, 8]), (-1, [10, 11, 12])])
     (tmp_path / "tree").write_bytes(put_tree(Writer(True), 1, 0, root).content)
-    models = kaldi_phone_models(read_tree(tmp_path / "tree"), transition_model(), PHONES, DICTIONARY[:2], None, "tree")
+    models = kaldi_phone_models(read_tree(tmp_path / "tree"), transition_model(), PHONES, DICTIONARY[:2], "SIL", "tree")
     assert list(models.states) == list(PHONES.values())
     assert [pdfs_of(models)[state] for state in models.states["b"]] == [7, 8]
+
+
+def test_a_phone_without_states_is_left_out(tree):
+    model = transition_model()
+    model = replace(model, topologies={**model.topologies, 9: (TopologyState(NO_PDF, NO_PDF, ()),)})
+    models = kaldi_phone_models(tree, model, {**PHONES, 9: "z"}, DICTIONARY, "SIL", "tree")
+    assert models == kaldi_phone_models(tree, transition_model(), PHONES, DICTIONARY, "SIL", "tree")
 
 
 @pytest.mark.parametrize(

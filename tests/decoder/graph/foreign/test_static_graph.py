@@ -60,22 +60,22 @@ def test_word_boundaries_that_do_not_fit_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "lines"), [("word_boundary.int", "1 nonword\n5 singleton\n"),
-                                             ("word_boundary.txt", "SIL nonword\na_S singleton\n")])  # fmt: skip
+                                             ("word_boundary.txt", "SIL nonword\r\n1 singleton\r\n")])  # fmt: skip
 def test_word_boundaries_are_read_by_number_and_by_name(tmp_path, name, lines):
     (tmp_path / name).write_text(lines)
-    assert read_word_boundary(tmp_path / name, {"SIL": 1, "a_S": 5}) == {1: "nonword", 5: "singleton"}
+    assert read_word_boundary(tmp_path / name, {"SIL": 1, "1": 5}) == {1: "nonword", 5: "singleton"}
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("1 nonword\n2 first\n", r"w:2: '2 first'; expected a phone and nonword, begin, end, internal, singleton"),
-        ("1\n", r"w:1: '1'; expected a phone and nonword"),
-        ("x begin\n", r"w:1: phone 'x' is not in phones\.txt; expected one of its phones"),
-        ("1 begin\n1 end\n", r"w:2: phone 1 again; expected each phone once"),
+        ("1 nonword\n2 first\n", r"w\.int:2: '2 first'; expected a phone and nonword, begin, end, internal, singleton"),
+        ("1\n", r"w\.int:1: '1'; expected a phone and nonword"),
+        ("x begin\n", r"w\.int:1: phone 'x' is not in phones\.txt; expected one of its phones"),
+        ("1 begin\n1 end\n", r"w\.int:2: phone 1 again; expected each phone once"),
     ],
 )
 def test_damaged_word_boundaries_are_refused(tmp_path, lines, message):
-    (tmp_path / "w").write_text(lines)
+    (tmp_path / "w.int").write_text(lines)
     with pytest.raises(ArgonautError, match=message):
-        read_word_boundary(tmp_path / "w", {"SIL": 1})
+        read_word_boundary(tmp_path / "w.int", {"SIL": 1})

@@ -92,8 +92,15 @@ def test_what_an_onnx_bundle_cannot_do(parts, tmp_path):
     make_bundle(PackOptions(output=tmp_path / "ctc.argo", parts=parts))
     recognizer = Recognizer.load(tmp_path / "ctc.argo")
     samples = np.ones(RATE, np.int16)
-    with pytest.raises(ConfigError, match="no dictionary"):
-        recognizer.align(samples, "AB", RATE)
+    for purpose, ask in {
+        "alignment": lambda: recognizer.align(samples, "AB", RATE),
+        "a grammar": lambda: recognizer.with_grammar(["AB"]),
+        "new words": lambda: recognizer.with_words({"CAB": "c a b"}),
+    }.items():
+        with pytest.raises(
+            ConfigError, match=rf"both in the bundle, for {purpose}; .* models with CTC outputs have no"
+        ):
+            ask()
     with pytest.raises(ConfigError, match="adaptation needs a network of Argonaut; this bundle has an ONNX model"):
         recognizer._bundle.native_model("adaptation")
     with pytest.raises(ConfigError, match=r"long, so that it must be divided at pauses, but .* whole utterances"):

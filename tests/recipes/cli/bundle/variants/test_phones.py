@@ -92,5 +92,5 @@ def test_a_recogniser_without_tables_says_that_it_has_no_phones(recognizer):
     parts = Recognizer(
         recognizer.front_end.scorer, recognizer.decoder.graph, recognizer.front_end.config, recognizer.decoder.lm
     )
-    with pytest.raises(ConfigError, match="no dictionary and state_map; expected both in the bundle, for alignment"):
+    with pytest.raises(ConfigError, match="no dictionary and state_map; expected both in the bundle, for phones"):
         parts.with_phones()
