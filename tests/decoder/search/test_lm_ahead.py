@@ -154,6 +154,33 @@ def test_sums_ahead_are_those_of_the_definition(seed):
             assert ahead_at(decoder, state, history) == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_leave_out_the_costs_of_a_graph_that_has_charged_no_look_ahead(seed):
+    graph, _, lm, _, decoder = single_case(seed)
+    graph = replace(graph, lookahead=dict.fromkeys(graph.lookahead, 0.0))
+    decoder = Decoder(graphs.compiled(graph), lm, decoder.options).with_options(lookahead_sums=True)
+    history = lm.start_state
+    for state in range(decoder.graph.num_states):
+        following = {word or "</s>" for word, _ in next_arcs(graph, state)}
+        total = summed_by_definition(lm, history, following) if following else 0
+        assert ahead_at(decoder, state, history) == pytest.approx(decoder.options.lm_scale * total, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("costs", "beam", "word_beam"), [((-3.0, 0.0), 1.0, 1.0), ((0.0, -3.0), 3.0, 1.2)])
+def test_sums_do_not_prune_an_arc_of_negative_cost_for_what_was_seen_before_it(costs, beam, word_beam):
+    """x costs 3 less in the graph, on the way to it or at its word arc; its state scores 4.5 less."""
+    words = {("<s>",): (-99, 0), ("</s>",): (0, 0), ("x",): (math.log10(0.95), 0), ("y",): (math.log10(0.05), 0)}
+    lm = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "x", "y"], [words]))
+    arcs = [(0, 1, "[y]", 0.0), (1, 3, "y", 0.0), (0, 2, "[x]", costs[0]), (2, 3, "x", costs[1]), (3, 4, "[e]", 0.0)]
+    options = SearchOptions(
+        **{**UNPRUNED, "lookahead_sums": True, "beam": beam, "word_end_beam_frac": word_beam / beam}
+    )
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {4: 0.0})), lm, options)
+    scores = np.zeros((len(decoder.graph.states), 2), np.float32, order="F")
+    scores[decoder.graph.states.index("x"), 0] = -4.5
+    assert decoder.decode(scores).text == ["x"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_arcs_of_epsilon_are_seen_through(seed):
     """As in graphs of Kaldi, where such arcs stand between words."""

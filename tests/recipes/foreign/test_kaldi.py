@@ -154,7 +154,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path, directory, name, content, m
 
 def test_search_options_of_a_directory_without_them_are_those_of_kaldi(tmp_path):
     options = search_options(tmp_path)
-    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 10500, 1.0)
+    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 21000, 1.0)
     assert options["lookahead_sums"] is True
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "model.conf").write_text(f"--max-active={2**31 - 1}\n")
