@@ -1,7 +1,7 @@
 """Converts acoustic models of Kaldi: networks of nnet3 with i-vectors, and mixtures of Gaussians."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from readers.kaldi.transition_model import TransitionModel
 
 MAX_COUNT = 100.0  # of i-vectors, as vosk and Kaldi's recipes for online decoding set it
+VOSK = "am"  # directory of final.mdl in models of vosk
+VOSK_CHUNK = 24  # frames that vosk scores at a time
 CMVN = "cmvn_opts"
 MOST_DELTAS = 10  # order and window
 SPEAKER_INDEPENDENT = "final.alimdl"  # beside a final.mdl of features that are transformed for each speaker
@@ -78,17 +80,23 @@ def _convert_network(
     from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
     from features import FeatureConfig, feature_record
+    from features.ivectors.options import ChunkSchedule
     from readers.config.feature_record import FeatureRecord
     from readers.kaldi.nnet3.nnet import read_nnet_model
     from readers.kaldi.option_files import frame_subsampling
 
     record = feature_record(FeatureConfig.from_hcopy(settings), (about.sample_rate,))
-    network = network_of_nnet(read_nnet_model(path), frame_subsampling(path), first_is_last=about.last_is_first)
+    model = read_nnet_model(path)
+    step = frame_subsampling(path)
+    network = network_of_nnet(model, step, first_is_last=about.last_is_first)
     records = network.feature_records
     records[FEATURES] = record.updated(records[FEATURES])
     parts = {"model": directory / "model.dnn"}
     if directory_of_ivectors is not None:
         ivectors = ivector_model(directory_of_ivectors, about, record)
+        if path.parent.name == VOSK:
+            chunks = ChunkSchedule(size=-(-VOSK_CHUNK // step) * step, ahead=int(model.context[1]), step=step)
+            ivectors = replace(ivectors, chunks=chunks)
         parts["ivector_model"] = directory / "ivectors.safetensors"
         ivectors.save(parts["ivector_model"])
         records["ivector"] = FeatureRecord(extractor=ivectors.checksum)
