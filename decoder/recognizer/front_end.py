@@ -182,7 +182,8 @@ class FrontEnd:
 
     def block(self, asked: int) -> int:
         """Return the frames that a stream scores at a time where so many are asked for."""
-        return asked if self._follows_search is None else self._follows_search.model.chunks.size
+        chunks = None if self.ivectors is None else self.ivectors.chunks
+        return asked if chunks is None else chunks.size
 
     def period(self, rate: float) -> int:
         """Return the time between columns of scores in 100 ns units: a frame, or several with frame subsampling."""
