@@ -54,7 +54,7 @@ from decoder import Recognizer
 recogniser = Recognizer.load(sys.argv[1])
 decoder = recogniser.decoder.with_options(lattice_beam=None, new_sentence=None)
 def recognise(content, rate):
-    result = decoder.decode(recogniser.front_end.score(np.frombuffer(content, "<i2"), rate))
+    _, result = recogniser.front_end.search(np.frombuffer(content, "<i2"), rate, decoder)
     acoustic = decoder.options.acweight * result.path.acoustic.sum()
     return " ".join(result.text), acoustic - 0.9 * (result.cost + acoustic)
 """

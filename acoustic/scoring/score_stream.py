@@ -4,7 +4,7 @@ import numpy as np
 
 from acoustic.scoring.window_scorer import WindowScorer
 from readers.errors import ConfigError, ShapeError
-from readers.minibatches.context import windows
+from readers.minibatches.context import subsampled_windows, windows
 
 
 class ScoreStream:
@@ -111,3 +111,63 @@ class ScoreStream:
         if len(parts) == 1:
             return parts[0]
         return np.asfortranarray(np.concatenate([np.zeros((self.scorer.num_outputs, 0), np.float32), *parts], axis=1))
+
+
+class ChunkScores:
+    """Scores of one utterance in chunks, each as soon as the frames that it depends on have arrived.
+
+    Each chunk is scored with all of its context, so that no column waits for others; the network computes several
+    columns for each that it returns.  The scores equal those of the whole utterance up to rounding.
+
+    Parameters
+    ----------
+    scorer : WindowScorer
+    size : int
+        Frames of a chunk, a multiple of the scorer's subsampling.
+    ahead : int
+        Frames after a chunk on which its scores depend.
+
+    Raises
+    ------
+    ConfigError
+        For chunks that are no multiple.
+    """
+
+    def __init__(self, scorer: WindowScorer, size: int, ahead: int):
+        if size % scorer.subsampling:
+            raise ConfigError(f"chunks of {size} frames; expected a multiple of {scorer.subsampling}, as of a column")
+        self.scorer = scorer
+        self._columns = size // scorer.subsampling
+        self._ahead = ahead
+        self._context = max(scorer.edges) + scorer.window  # columns before and after a chunk, more than it depends on
+        self._rows = np.zeros((0, scorer.dim), np.float32)  # from `context` columns before the next chunk on
+        self._first = 0  # column of the first row
+        self._num_scored = 0
+
+    def push(self, frames: np.ndarray) -> np.ndarray:
+        """Return the scores (num_outputs, m), float32, that further frames (dim, n) complete."""
+        self.scorer.check_frames(frames)
+        self._rows = np.concatenate([self._rows, frames.T.astype(np.float32)])
+        num_columns = self._first + max(0, len(self._rows) - self._ahead) // self.scorer.subsampling
+        return self._score(num_columns // self._columns * self._columns)
+
+    def finish(self) -> np.ndarray:
+        """Return the last scores (num_outputs, m), float32."""
+        return self._score(self._first + self.scorer.num_columns(len(self._rows)))
+
+    def _score(self, stop: int) -> np.ndarray:
+        """Score the columns up to `stop`, and drop the rows that the others do not need."""
+        count = max(0, stop - self._num_scored)
+        if not count:
+            return np.zeros((self.scorer.num_outputs, 0), np.float32, order="F")
+        beside = self.scorer.window // 2
+        before = self._num_scored - self._first
+        stacked = subsampled_windows(
+            self._rows, (beside, beside), self.scorer.subsampling, before - self._context, count + 2 * self._context
+        )
+        scores = self.scorer.score_windows(stacked)[:, self._context : self._context + count]
+        self._num_scored += count
+        first = max(0, self._num_scored - self._context - 1)  # a column more, for the window of the first one
+        self._rows = self._rows[(first - self._first) * self.scorer.subsampling :]
+        self._first = first
+        return scores

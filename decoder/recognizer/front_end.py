@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.scoring.score_stream import ScoreStream
+from acoustic.scoring.score_stream import ChunkScores, ScoreStream
 from acoustic.scoring.window_scorer import WindowScorer
 from decoder.alignment.interpolation import FrameTimes
 from decoder.results.live_recognition import StreamStage
+from decoder.search.decoder import Decoder, DecodingResult
+from decoder.search.search_stream import SearchStream
 from features import FeatureConfig, FeatureStream, RunningMean, extract, feature_record, frame_period
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from features.ivectors.adapted import AdaptedFeatures, AdaptedStream
+    from features.ivectors.adapted import AdaptedFeatures, AdaptedStream, ChunkStream
     from features.ivectors.model import IvectorModel
 
 FULL_SCALE = 32768.0  # of 16-bit samples
@@ -79,6 +81,7 @@ class FrontEnd:
         check_ivectors(scorer, ivectors, self._on_mismatch)
         self.ivectors = ivectors
         self._adapted = None if ivectors is None else _adapted(config, ivectors)
+        self._follows_search = None if ivectors is None or ivectors.chunks is None else self._adapted
 
     def mismatch(self, where: str, rate: float | None = None) -> str | None:
         """Return a message if the features of audio with this sample rate are not those of the training, else None."""
@@ -155,6 +158,35 @@ class FrontEnd:
         """Return the scores (num_outputs, T) of samples (N,) on the scale of 16-bit integers."""
         return self.scorer.score(self.features(samples, rate))
 
+    def search(self, samples: np.ndarray, rate: float, decoder: Decoder) -> tuple[np.ndarray, DecodingResult]:
+        """Return the scores of samples, as of `score`, and the result of a decoder.
+
+        I-vectors that follow the search hear of it after each block of samples.  If it reaches no final state, the
+        scores are decoded again, with a wider beam.
+        """
+        if self._follows_search is None:
+            scores = self.score(samples, rate)
+            return scores, decoder.decode(scores)
+        chunks, scoring = self._following_stages(self._follows_search, rate, None)
+        search = SearchStream(decoder)
+        parts = []
+        for piece in [*chunks.pieces(samples), chunks.rest()]:
+            parts.append(scoring.push(chunks.push(piece)))
+            search.push(parts[-1])
+            chunks.hear(search.silent(), 0)
+        parts += [scoring.push(chunks.finish()), scoring.finish()]
+        search.push(np.concatenate(parts[-2:], axis=1))
+        result = search.finish()
+        scores = np.asfortranarray(np.concatenate(parts, axis=1))
+        if not scores.shape[1]:
+            return self.score(samples, rate), result  # raises an error: there is no frame
+        return scores, decoder.decode(scores) if result.reason else result
+
+    def block(self, asked: int) -> int:
+        """Return the frames that a stream scores at a time where so many are asked for."""
+        chunks = None if self.ivectors is None else self.ivectors.chunks
+        return asked if chunks is None else chunks.size
+
     def period(self, rate: float) -> int:
         """Return the time between columns of scores in 100 ns units: a frame, or several with frame subsampling."""
         return frame_period(self.config, rate) * self.scorer.subsampling
@@ -166,7 +198,16 @@ class FrontEnd:
 
     def stages(self, rate: float, mean: RunningMean | None, block: int) -> list[StreamStage]:
         """Return the stages of live recognition from samples to scores; `block`: frames that are scored at a time."""
+        if self._follows_search is not None:
+            return [*self._following_stages(self._follows_search, rate, mean)]
         return [self.feature_stream(rate, mean), ScoreStream(self.scorer, block)]
+
+    def _following_stages(
+        self, features: "AdaptedFeatures", rate: float, mean: RunningMean | None
+    ) -> "tuple[ChunkStream, ChunkScores]":
+        """Return the stages for i-vectors that follow the search."""
+        stream = features.chunk_stream(rate, mean)
+        return stream, ChunkScores(self.scorer, stream.chunks.size, stream.chunks.ahead)
 
     def feature_stream(self, rate: float, mean: RunningMean | None) -> "FeatureStream | AdaptedStream":
         """Return the stage of live recognition from samples to features, with i-vectors if the network takes them."""

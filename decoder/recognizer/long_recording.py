@@ -84,14 +84,15 @@ class _Division:
         beyond = front_end.config.window_size - frame_period(front_end.config, self.rate)
         self.overlap = max(0, round(beyond * self.rate / TICKS_PER_SECOND))
         try:
-            stages = front_end.stages(self.rate, RunningMean(), FRAMES)
+            block = front_end.block(FRAMES)
+            stages = front_end.stages(self.rate, RunningMean(), block)
         except (ConfigError, ModelError) as fault:
             raise ConfigError(
                 f"{recording.where}: long, so that it must be divided at pauses, but {fault}; without the limit "
                 "longest (transcribe: whole) it is recognised as a whole"
             ) from fault
         searching = decoder.with_options(lattice_beam=None)
-        columns = front_end.scorer.num_columns(FRAMES)
+        columns = front_end.scorer.num_columns(block)
         self.recognition = Recognition(searching, stages, front_end.period(self.rate), Endpoint(), columns)
         self.kept = np.zeros(0, np.float32)
         self.first = 0  # position of the first sample that is kept

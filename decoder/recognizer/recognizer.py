@@ -290,6 +290,7 @@ class Recognizer(Variants):
         ['AB C']
         """
         target = self._audio.target(rate, "stream")
+        block = self.front_end.block(block)
         stages = [*self._audio.stages(rate), *self.front_end.stages(target, mean or RunningMean(), block)]
         columns = self.front_end.scorer.num_columns(block)
         period = self.front_end.period(target)
@@ -373,8 +374,7 @@ class Recognizer(Variants):
         return aligner
 
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
-        scores, period = self._audio.scores(recording, samples)
-        result = self.decoder.decode(scores)
+        scores, period, result = self._audio.search(recording, samples, self.decoder)
         transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
         lattice = None if self.second_pass is None else self.second_pass.rescored(result, period)
         if lattice is not None:

@@ -1,5 +1,6 @@
 """Recordings of any form: files, standard input and arrays, of any sample rate and number of channels."""
 
+import contextlib
 import io
 import itertools
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import numpy as np
 
 from decoder.recognizer.front_end import FrontEnd, pcm_scale
 from decoder.results.live_recognition import StreamStage
+from decoder.search.decoder import Decoder, DecodingResult
 from readers.audio.audio_file import Channel, audio_name, choose_channel, read_audio
 from readers.audio.audio_stream import STANDARD_INPUT, AudioStream, open_audio
 from readers.audio.parts import audio_part
@@ -117,16 +119,30 @@ class AudioInput:
 
     def scores(self, recording: "Recording", samples: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the scores of samples at the target rate of a recording, and the frame period in 100 ns units."""
-        try:
-            scores = self.front_end.score(samples, recording.target)
-        except ArgonautError as fault:
-            raise fault.reworded(f"{recording.where}: {fault}") from fault
-        return scores, self.front_end.period(recording.target)
+        with _naming(recording.where):
+            return self.front_end.score(samples, recording.target), self.front_end.period(recording.target)
+
+    def search(
+        self, recording: "Recording", samples: np.ndarray, decoder: Decoder
+    ) -> tuple[np.ndarray, int, DecodingResult]:
+        """Return scores and frame period, as of `scores`, and the result of a decoder."""
+        with _naming(recording.where):
+            scores, result = self.front_end.search(samples, recording.target, decoder)
+            return scores, self.front_end.period(recording.target), result
 
     def stages(self, rate: float) -> list[StreamStage]:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Put the name of a recording before errors."""
+    try:
+        yield
+    except ArgonautError as fault:
+        raise fault.reworded(f"{where}: {fault}") from fault
 
 
 def blocks_of(samples: np.ndarray) -> Iterator[np.ndarray]:

@@ -12,7 +12,7 @@ computes from them.  With endpoint = None there is one utterance, and its result
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.lattice import Lattice
 from readers.results.timed_words import Word
+
+if TYPE_CHECKING:
+    from features.ivectors.adapted import ChunkStream
 
 
 class StreamStage(Protocol):
@@ -148,7 +151,8 @@ class Recognition:
         Where no token is final, the best unfinished path is given.  With a lattice_beam, words have confidences; memory
         then grows until the end of an utterance.
     stages : sequence of StreamStage
-        Turn the input into scores, in order; with none, scores (K, n) are pushed.
+        Turn the input into scores, in order; with none, scores (K, n) are pushed.  A ChunkStream among them hears of
+        the search after each of its blocks.
     period : int
         Frame period in 100 ns ticks.
     endpoint : Endpoint, optional
@@ -190,6 +194,11 @@ class Recognition:
         self._calibrate = calibrate
         self._parse_slots = parse_slots
         self._rescore = rescore
+        # Stages before the one whose i-vectors follow the search, that one, if there is any, and all from it on.
+        following = [number for number, stage in enumerate(stages) if hasattr(stage, "hear")]
+        self._chunks: ChunkStream | None = stages[following[0]] if following else None  # type: ignore[assignment]
+        self._before = stages[: following[0]] if following else []
+        self._following = stages[len(self._before) :]
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -210,9 +219,19 @@ class Recognition:
         list of RecognitionEvent
             New words, and utterances that have ended.
         """
-        for stage in self.stages:
+        for stage in self._before:
             data = stage.push(data)
-        return self._take(data, False)
+        pieces = [data] if self._chunks is None else self._chunks.pieces(data)
+        return [event for piece in pieces for event in self._push(piece)]
+
+    def _push(self, data: np.ndarray) -> list[RecognitionEvent]:
+        """Process a block of the input of the stages that follow the search."""
+        for stage in self._following:
+            data = stage.push(data)
+        events = self._take(data, False)
+        if self._chunks is not None:
+            self._chunks.hear(self._search.silent(), self._first)
+        return events
 
     def finish(self) -> list[RecognitionEvent]:
         """End the audio.
@@ -222,10 +241,13 @@ class Recognition:
         list of RecognitionEvent
             The remaining words, with the last utterance.
         """
-        data = None
-        for stage in self.stages:
-            data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=-1)
-        events = self._take(data, True)
+        events: list[RecognitionEvent] = []
+        data = _finish(self._before, None)
+        if self._chunks is not None:
+            pieces = [] if data is None else self._chunks.pieces(data)
+            events += [event for piece in [*pieces, self._chunks.rest()] for event in self._push(piece)]
+            data = None
+        events += self._take(_finish(self._following, data), True)
         heard = self._search.partial().heard
         last, unheard = self._end()
         if self.endpoint is None or last.words or unheard or (last.reason and heard):
@@ -365,6 +387,13 @@ class Recognition:
         self._search = SearchStream(self.decoder)
         if lead:
             self._search.push(self._recent[:, -lead:])
+
+
+def _finish(stages: Sequence[StreamStage], data: np.ndarray | None) -> np.ndarray | None:
+    """End the input of stages, after `data` if there is any; return what the last one gives, `data` without stages."""
+    for stage in stages:
+        data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=-1)
+    return data
 
 
 def alternatives(

@@ -9,6 +9,11 @@ history most words cost far more.  For pruning only, a token's cost is therefore
 which no continuation undercuts.  The bound tightens as fewer words remain possible; the final cost of a path does not
 change.
 
+Where sums of probabilities take the place of the minimum, as in Kaldi, costs of the graph are not seen ahead either,
+unless the graph has charged look-ahead.  A graph whose weights were pushed has negative costs, such as -2.2 after each
+pause in a vosk model: seen ahead, they make tokens in a pause better than those that have left it, and good paths leave
+the beam.
+
 References
 ----------
 Ortmanns, Ney and Eiden, Language-model look-ahead for large vocabulary speech recognition, ICSLP 1996.
@@ -57,7 +62,8 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray, is_
     word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # place_word is -1 in final states
     num_outside = _of_lists(np.add, _counts(word < 0, ranges), first)
     silent = (num_outside[state_list] > 0) | ~np.isfinite(graph_cost)
-    graph_cost = np.where(silent, 0, graph_cost).astype(np.float32)
+    is_left_out = silent | (is_sum and not graph.lookahead.any())
+    graph_cost = np.where(is_left_out, 0, graph_cost).astype(np.float32)
     # States with the same words and graph cost share a set; the empty set sorts first.
     keys = np.where(silent, 0, state_list).astype(np.int64) << 32 | graph_cost.view(np.uint32).astype(np.int64)
     keys, state_set = np.unique(np.append(0, keys), return_inverse=True)

@@ -169,6 +169,21 @@ class SearchStream:
         root = state.trace.steps[self._root : self._root + 1]["label"]
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
+    def silent(self) -> np.ndarray:
+        """Which frames the best hypothesis so far takes for silence.
+
+        Returns
+        -------
+        (n,) bool
+            Of the frames searched while any token was alive; without any after `finish`.
+        """
+        paths = [*self._stable.pieces] if not self.alive else [*self._stable.pieces, _without_costs(*self._tail())]
+        path = _joined(paths) if paths else SearchPath.empty()
+        on_states = path.label >= 0
+        graph = self.decoder.graph
+        model = graph.state_model[graph.arrays.position_state[path.label[on_states]]]
+        return np.repeat(self.decoder.silence[model], (path.end - path.start)[on_states])
+
     def finish(self) -> DecodingResult:
         """End the utterance.
 

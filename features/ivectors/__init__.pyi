@@ -1,5 +1,6 @@
 from features.ivectors.adapted import AdaptedFeatures as AdaptedFeatures
 from features.ivectors.adapted import AdaptedStream as AdaptedStream
+from features.ivectors.adapted import ChunkStream as ChunkStream
 from features.ivectors.adapted import VectorFiles as VectorFiles
 from features.ivectors.background import Background as Background
 from features.ivectors.comparison.error_rates import DetectionCurve as DetectionCurve
@@ -20,6 +21,7 @@ from features.ivectors.job import train_ivectors as train_ivectors
 from features.ivectors.mixtures import DiagonalMixture as DiagonalMixture
 from features.ivectors.mixtures import FullMixture as FullMixture
 from features.ivectors.model import IvectorModel as IvectorModel
+from features.ivectors.options import ChunkSchedule as ChunkSchedule
 from features.ivectors.options import EstimationChanges as EstimationChanges
 from features.ivectors.options import ExtractorOptions as ExtractorOptions
 from features.ivectors.options import IvectorExtractOptions as IvectorExtractOptions
@@ -27,3 +29,4 @@ from features.ivectors.options import IvectorOptions as IvectorOptions
 from features.ivectors.options import IvectorTrainOptions as IvectorTrainOptions
 from features.ivectors.streaming import IvectorStream as IvectorStream
 from features.ivectors.streaming import SpeakerState as SpeakerState
+from features.ivectors.streaming import WeightedStream as WeightedStream

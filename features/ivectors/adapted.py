@@ -5,12 +5,15 @@ import numpy as np
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period
 from features.ivectors.model import IvectorModel
+from features.ivectors.streaming import WeightedStream
 from features.streaming import FeatureStream, RunningMean
 from readers.config.feature_record import FeatureRecord
 from readers.config.side_files import SideFiles
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import read_htk
 from readers.htk.scp import ScpEntry, read_scp
+
+SETTLED = 100  # columns of a search after which the weights of their frames do not change any more
 
 
 class AdaptedFeatures:
@@ -52,6 +55,11 @@ class AdaptedFeatures:
         """Begin a stream of samples; mean: for features with _Z, see FeatureStream."""
         self.check_rate(rate)
         return AdaptedStream(self, rate, mean)
+
+    def chunk_stream(self, rate: float, mean: RunningMean | None = None) -> "ChunkStream":
+        """Begin a stream of samples whose i-vectors follow a search, for a model with a ChunkSchedule."""
+        self.check_rate(rate)
+        return ChunkStream(self, rate, mean)
 
 
 class AdaptedStream:
@@ -100,6 +108,122 @@ class AdaptedStream:
         blocks, self._offset = divmod(self._offset + count, period)
         self._vectors = self._vectors[:, blocks:]
         return extended
+
+
+class ChunkStream:
+    """Features with i-vectors that follow a search, while samples arrive, as in Kaldi's online recognition.
+
+    Push what `pieces` and in the end `rest` return one by one, with a call of `hear` after each, then `finish`.  When a
+    chunk and the frames after it that its scores depend on have arrived, it gets the i-vector of all frames so far.
+
+    Parameters
+    ----------
+    features : AdaptedFeatures
+        Its model has `chunks`.
+    rate : float
+        Sample rate in Hz.
+    mean : RunningMean, optional
+        See FeatureStream.
+    """
+
+    def __init__(self, features: AdaptedFeatures, rate: float, mean: RunningMean | None = None):
+        assert features.model.chunks is not None
+        self.chunks = features.model.chunks
+        self._features = FeatureStream(features.config, rate, mean)
+        self._others = FeatureStream(features.ivector_config, rate, mean)
+        self._ivectors = WeightedStream(features.model)
+        self._block = round(self.chunks.block * rate)
+        self._waiting = np.zeros(0, np.float32)  # samples of an incomplete block
+        self._frames = np.zeros((features.config.dim, 0), np.float32)  # those that were not delivered yet
+        self._num_delivered = 0
+        self._vectors: list[np.ndarray] = []  # of the chunks
+        self._weights = np.zeros(0)  # of columns of the search, from `oldest` on
+        self._oldest = 0
+        self._settled = 0  # columns whose weights do not change any more
+        self._silent = np.zeros(0, bool)
+        self._first = 0  # column of the first of them
+
+    def pieces(self, samples: np.ndarray) -> list[np.ndarray]:
+        """Return the blocks of samples (N,) that further samples complete."""
+        self._waiting = np.concatenate([self._waiting, samples])
+        count = len(self._waiting) // self._block
+        *blocks, self._waiting = np.split(self._waiting, self._block * np.arange(1, count + 1))
+        return blocks
+
+    def rest(self) -> np.ndarray:
+        """Return the samples that are left at the end."""
+        samples = self._waiting
+        self._waiting = samples[:0]
+        return samples
+
+    def hear(self, silent: np.ndarray, first: int) -> None:
+        """Take the result of a search so far: which columns are silence, (n,) bool, from column `first` on."""
+        self._settled = max(self._settled, first)
+        self._silent = silent
+        self._first = first
+
+    def push(self, samples: np.ndarray) -> np.ndarray:
+        """Return the frames (dim + D, n) float32 that can be scored with these samples (N,)."""
+        self._add(self._features.push(samples), self._others.push(samples))
+        chunks = self.chunks
+        num_frames = self._num_delivered + self._frames.shape[1]
+        num_chunks = max(0, num_frames - chunks.ahead) // chunks.size
+        if num_chunks <= len(self._vectors):
+            return self._take(0)
+        self._estimate(num_chunks)
+        return self._take(num_chunks * chunks.size + chunks.ahead - self._num_delivered)
+
+    def finish(self) -> np.ndarray:
+        """Return the last frames."""
+        self._ivectors.push(self._others.finish())
+        self._ivectors.finish()
+        self._add(self._features.finish(), np.zeros((self._ivectors.model.num_values, 0), np.float32))
+        num_frames = self._num_delivered + self._frames.shape[1]
+        self._estimate(-(-num_frames // self.chunks.size))
+        return self._take(self._frames.shape[1])
+
+    def _add(self, frames: np.ndarray, others: np.ndarray) -> None:
+        self._frames = np.concatenate([self._frames, frames], axis=1)
+        self._ivectors.push(others)
+        self._weigh(-(-self._ivectors.num_frames // self.chunks.step))
+
+    def _weigh(self, num_columns: int) -> None:
+        """Weigh the columns as the search does; those beyond it as its last one, or as silence if it has none."""
+        lowest = self.chunks.silence_weight
+        settled_weights = self._weights[: self._settled - self._oldest]
+        of_search = np.where(self._silent, lowest, 1.0)[self._settled - self._first :]
+        missing = max(0, num_columns - self._settled - len(of_search))
+        last = lowest
+        if of_search.size:
+            last = of_search[-1]
+        elif self._settled > self._first:
+            last = settled_weights[-1]
+        self._weights = np.concatenate([settled_weights, of_search, np.full(missing, last)])
+        self._settled = max(self._settled, self._oldest + len(self._weights) - SETTLED)
+
+    def _estimate(self, num_chunks: int) -> None:
+        """Give the chunks that have no i-vector the one of all frames so far."""
+        step = self.chunks.step
+        weights = np.repeat(self._weights, step)[: self._ivectors.num_frames - self._oldest * step]
+        vector = self._ivectors.estimate(weights)
+        self._vectors += [vector] * max(num_chunks - len(self._vectors), 1)
+        oldest = max(self._oldest, self._settled - 1)  # a column more, which the next ones may be like
+        self._weights = self._weights[oldest - self._oldest :]
+        self._oldest = oldest
+
+    def _take(self, count: int) -> np.ndarray:
+        """Return the first frames, and forget them."""
+        frames = self._frames[:, :count]
+        self._frames = self._frames[:, count:]
+        numbers = self._num_delivered + np.arange(frames.shape[1])
+        self._num_delivered += frames.shape[1]
+        if not numbers.size:
+            return np.zeros((len(frames) + self._ivectors.model.dim, 0), np.float32, order="F")
+        # An i-vector is for a stretch as long as a chunk; the first chunk has those of all frames that it looks at.
+        before = -(-self.chunks.ahead // self.chunks.size)
+        chunks = np.clip(numbers // self.chunks.size - before, 0, len(self._vectors) - 1)
+        vectors = np.stack(self._vectors[chunks[0] :])[chunks - chunks[0]]
+        return np.asfortranarray(np.concatenate([frames, vectors.T]), np.float32)
 
 
 class VectorFiles:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zlib
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from features.ivectors.background import (
     whole,
 )
 from features.ivectors.extractor import Extractor, Statistics
-from features.ivectors.options import IvectorOptions
+from features.ivectors.options import ChunkSchedule, IvectorOptions
 from features.ivectors.streaming import IvectorStream, SpeakerState
 from features.record import config_of
 from readers.common.file_part import FilePart
@@ -50,6 +51,8 @@ class IvectorModel:
         How the features of the training were computed, as far as it is known.
     source : str
         Its name in messages.
+    chunks : ChunkSchedule or None
+        For recognition where i-vectors follow the search, as in Kaldi's; None: one in every period.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class IvectorModel:
     options: IvectorOptions = field(default_factory=IvectorOptions)
     record: FeatureRecord = field(default_factory=FeatureRecord)
     source: str = "i-vector model"
+    chunks: ChunkSchedule | None = None
 
     @property
     def dim(self) -> int:
@@ -172,6 +176,8 @@ class IvectorModel:
         projection = self.background.projection
         if projection is not None:
             metadata["splice"] = [projection.left, projection.right]
+        if self.chunks is not None:
+            metadata["chunks"] = asdict(self.chunks)
         arrays = {"mean": mean.mean, **mixture_arrays(self.background)}
         arrays |= {"projections": self.extractor.projections, "covariances": self.extractor.covariances}
         return arrays, metadata | {CHECKSUM: _checksum(arrays, metadata)}
@@ -204,12 +210,11 @@ class IvectorModel:
         try:
             if (metadata.get("format"), metadata.get("version")) != (FORMAT, VERSION):
                 raise ModelError(f"format {metadata.get('format')!r} version {metadata.get('version')!r}")
-            options = metadata["options"]
-            if not isinstance(options, dict) or options.keys() != {field.name for field in fields(IvectorOptions)}:
-                raise ModelError(f"options {str(options)[:60]!r}")
-            for name, value in options.items():
-                (whole if name in ("select", "period") else number)(value, name)
-            options = IvectorOptions(**options)
+            options = IvectorOptions(**_stored_options(metadata["options"], IvectorOptions, ("select", "period")))
+            chunks = None
+            if "chunks" in metadata:
+                stored_chunks = _stored_options(metadata["chunks"], ChunkSchedule, ("size", "ahead", "step"))
+                chunks = ChunkSchedule(**stored_chunks)
             record = FeatureRecord.parse(metadata["features"], "features")
             window = whole(metadata["window"], "window", 1)
             prior = whole(metadata["prior_frames"], "prior_frames")
@@ -222,7 +227,18 @@ class IvectorModel:
         except (ArgonautError, KeyError, TypeError, ValueError) as fault:
             text = f"no {fault}" if isinstance(fault, KeyError) else f"{fault}".partition("; expected")[0]
             raise ModelError(f"{path}: {text}; {AGAIN}") from fault
-        return cls(background, extractor, options, record, f"{path}")
+        return cls(background, extractor, options, record, f"{path}", chunks)
+
+
+def _stored_options(
+    stored: Any, kind: type[IvectorOptions] | type[ChunkSchedule], whole_numbers: Collection[str]
+) -> dict[str, Any]:
+    """Return the values of a file for options of a kind.  Raises ModelError for others, and for other types."""
+    if not isinstance(stored, dict) or stored.keys() != {field.name for field in fields(kind)}:
+        raise ModelError(f"options {str(stored)[:60]!r}")
+    for name, value in stored.items():
+        (whole if name in whole_numbers else number)(value, name)
+    return stored
 
 
 def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
@@ -234,6 +250,10 @@ def _checksum(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> str:
     return f"{checksum:08x}"
 
 
+def _text(options: IvectorOptions | ChunkSchedule) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in asdict(options).items())
+
+
 def summary(path: str) -> Figures:
     """Return the figures of a file for `argonaut info`."""
     model = IvectorModel.load(path)
@@ -243,6 +263,7 @@ def summary(path: str) -> Figures:
         ("i-vectors", f"{model.dim} values"),
         ("background", f"{len(background.diagonal.weights)} Gaussians of {model.num_values} values, {covariances}"),
         ("mean", f"of {background.mean.window} frames, at first with {background.mean.prior} frames of the training"),
-        ("options", ", ".join(f"{name} {value:g}" for name, value in asdict(model.options).items())),
+        ("options", _text(model.options)),
+        *([] if model.chunks is None else [("chunks", _text(model.chunks))]),
         ("trained on", ", ".join(model.record.texts()) or "features of unknown settings"),
     ]

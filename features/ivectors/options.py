@@ -28,6 +28,20 @@ class IvectorOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChunkSchedule(Options):
+    """When Kaldi estimates i-vectors online: the latest one for each chunk of frames that its network scores.
+
+    Source: online-ivector-feature.cc, decodable-online-looped.cc of Kaldi.
+    """
+
+    size: int = option(24, "frames of a chunk", least=1, most=100_000)
+    ahead: int = option(0, "frames after a chunk that must have arrived before it is scored", least=0, most=100_000)
+    step: int = option(3, "frames of which the search knows whether they are silence", least=1, most=1000)
+    block: float = option(0.2, "seconds of audio that arrive at a time", least=0.01, most=60)
+    silence_weight: float = option(1e-3, "weight of frames that the search takes for silence", least=0, most=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExtractorOptions(Options):
     """How an extractor of i-vectors is trained."""
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from features.ivectors.background import pieces
-from features.ivectors.kernels import add_terms
+from features.ivectors.kernels import add_terms, posteriors, select_best
 
 if TYPE_CHECKING:
     from features.ivectors.model import IvectorModel
 
-__all__ = ["IvectorStream", "SpeakerState"]
+__all__ = ["IvectorStream", "SpeakerState", "WeightedStream"]
 
 REMEMBERED = 1000.0  # frames of earlier utterances that a stream takes into account, at most
+MOST_LIKELY = 0.99  # probability below which all Gaussians but the most probable one are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +123,85 @@ class IvectorStream:
             rows[part], index[part], weights[part], extractor.linear_maps, extractor.quadratics, self._linear,
             self._quadratic,
         )  # fmt: skip
+
+
+class WeightedStream:
+    """Estimates i-vectors of frames whose weights change while they arrive (Kaldi: OnlineIvectorFeature).
+
+    As in Kaldi, the Gaussians of a frame are selected anew with each change of its weight: the smaller the change, the
+    higher is the probability that they must have.
+
+    Parameters
+    ----------
+    model : IvectorModel
+    """
+
+    def __init__(self, model: "IvectorModel"):
+        self.model = model
+        background = model.background
+        self._mean = background.mean.stream()
+        projection = background.projection
+        self._projections = None if projection is None else (projection.stream(), projection.stream())
+        count = min(model.options.select, len(background.diagonal.weights))
+        self._num_frames = 0
+        # Of frames whose weights may change: as the extractor sees them, Gaussians, log-likelihoods, weights so far.
+        self._rows = np.zeros((0, background.diagonal.means.shape[1]))
+        self._index = np.zeros((0, count), np.int32)
+        self._scores = np.zeros((0, count))
+        self._weights = np.zeros(0)
+        self._linear = np.zeros(model.dim)
+        self._quadratic = np.zeros(model.dim * (model.dim + 1) // 2)
+        self._count = 0.0
+
+    @property
+    def num_frames(self) -> int:
+        """Frames whose weights count; those that a projection still waits for are left out."""
+        return self._num_frames
+
+    def push(self, frames: np.ndarray) -> None:
+        """Add frames (d, T)."""
+        rows = self.model.check_frames(frames)
+        centred = self._mean.push(rows)
+        if self._projections is not None:
+            rows, centred = (stream.push(part) for stream, part in zip(self._projections, (rows, centred)))
+        self._add(rows, centred)
+
+    def finish(self) -> None:
+        """End the utterance."""
+        if self._projections is not None:
+            self._add(*(stream.finish() for stream in self._projections))
+
+    def estimate(self, weights: np.ndarray) -> np.ndarray:
+        """Return the i-vector (D,) float32 of all frames so far.
+
+        weights (n,): of the last n frames; those before them keep their weights from now on, and are forgotten.
+        """
+        options = self.model.options
+        extractor = self.model.extractor
+        num_settled = len(self._weights) - len(weights)
+        self._rows = self._rows[num_settled:]
+        self._index = self._index[num_settled:]
+        self._scores = self._scores[num_settled:]
+        change = weights - self._weights[num_settled:]
+        for step in np.unique(change[change != 0]):
+            frames = change == step
+            least = min(options.min_posterior / abs(step), MOST_LIKELY)
+            probabilities, _ = posteriors(self._scores[frames], least)
+            self._count += add_terms(
+                self._rows[frames], self._index[frames], options.posterior_scale * step * probabilities,
+                extractor.linear_maps, extractor.quadratics, self._linear, self._quadratic,
+            )  # fmt: skip
+        self._weights = weights.copy()
+        scale = self.model.prior_scale(self._count)
+        return extractor.expected(self._linear[None], self._quadratic[None], scale)[0].astype(np.float32)
+
+    def _add(self, rows: np.ndarray, centred: np.ndarray) -> None:
+        background = self.model.background
+        index, scores = select_best(background.diagonal.scores(centred), self._index.shape[1])
+        if background.full is not None:
+            scores = background.full.scores(centred, index)
+        self._num_frames += len(rows)
+        self._rows = np.concatenate([self._rows, rows])
+        self._index = np.concatenate([self._index, index])
+        self._scores = np.concatenate([self._scores, scores])
+        self._weights = np.append(self._weights, np.zeros(len(rows)))

@@ -35,8 +35,9 @@ BOUNDARIES = ("word_boundary.int", "word_boundary.txt")
 DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-active": ("max_tokens", 7000)}
 # Weights and penalties that Kaldi does not have, beams that are the same everywhere, and Kaldi's look-ahead.
 SEARCH = {"word_end_beam_frac": 1.0, "sil_cost": 0.0, "slack_decay": 0.0, "lookahead_sums": True}
-# A word on an arc with a transition-id makes another token here, before the arc; Kaldi's max-active counts none for it.
-TOKENS_PER_ACTIVE = 1.5
+# A word on an arc with a transition-id makes a token of its own here, before the arc, which Kaldi's max-active does not
+# count; and Kaldi backs off between two words, where the tokens of many histories become one.
+TOKENS_PER_ACTIVE = 3
 MOST_TOKENS = 2**31 - 1
 GAUSSIAN_DECODING = {"acoustic-scale": 0.083333, "beam": 13.0}  # defaults of decode.sh for mixtures
 
@@ -147,7 +148,7 @@ def search_options(root: Path, defaults: Mapping[str, float] | None = None) -> d
         if number <= 0 or (isinstance(default, int) and not is_count(text)):
             raise ConfigError(f"{path}: {name} is {text[:40]}; expected a number above 0")
         search[own_name] = number
-    search["max_tokens"] = min(int(TOKENS_PER_ACTIVE * search["max_tokens"]), MOST_TOKENS)
+    search["max_tokens"] = min(TOKENS_PER_ACTIVE * int(search["max_tokens"]), MOST_TOKENS)
     return search
 
 

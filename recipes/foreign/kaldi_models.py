@@ -1,7 +1,7 @@
 """Converts acoustic models of Kaldi: networks of nnet3 with i-vectors, and mixtures of Gaussians."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from readers.kaldi.nnet3.nnet import NnetModel
     from readers.kaldi.transition_model import TransitionModel
 
+VOSK = "am"  # directory of final.mdl in models of vosk
+VOSK_CHUNK = 24  # frames that vosk scores at a time
 CMVN = "cmvn_opts"
 # Beside models of features whose sliding mean is subtracted, in Kaldi's experiments and in directories of vosk.
 ONLINE_CMVN = ("online_cmvn", "global_cmvn.stats")
@@ -126,15 +128,20 @@ def _convert_network(
     from acoustic.descriptions.kaldi_nnet import FEATURES, network_of_nnet
     from acoustic.network.model_file import save_model
     from features import feature_record
+    from features.ivectors.options import ChunkSchedule
     from readers.config.feature_record import FeatureRecord
 
     record = feature_record(config, (about.sample_rate,))
-    network = network_of_nnet(nnet, frame_subsampling(path), first_is_last=about.last_is_first)
+    step = frame_subsampling(path)
+    network = network_of_nnet(nnet, step, first_is_last=about.last_is_first)
     records = network.feature_records
     records[FEATURES] = record.updated(records[FEATURES])
     parts = {"model": directory / "model.dnn"}
     if directory_of_ivectors is not None:
         ivectors = ivector_model(directory_of_ivectors, about, record)
+        if path.parent.name == VOSK:
+            chunks = ChunkSchedule(size=-(-VOSK_CHUNK // step) * step, ahead=int(nnet.context[1]), step=step)
+            ivectors = replace(ivectors, chunks=chunks)
         parts["ivector_model"] = directory / "ivectors.safetensors"
         ivectors.save(parts["ivector_model"])
         records["ivector"] = FeatureRecord(extractor=ivectors.checksum)

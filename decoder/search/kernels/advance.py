@@ -148,8 +148,9 @@ def process_emitting(
             arc = arcs[np.uint64(number)]
             go = cost + arc["cost"] - settings.acweight * scores[np.uint64(arc["row"])]
             new_set = arc["word_set"] >= 0
-            # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it: a cheap first test.
-            if (go - arc["cost"] if new_set else go) + ahead - slack > bound:
+            # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it, or by sums at most
+            # the latter, where a cost may be negative: a cheap first test.
+            if (go - max(arc["cost"], 0.0) if new_set else go) + ahead - slack > bound:
                 continue
             new_ahead = ahead
             if new_set:
@@ -272,7 +273,7 @@ def cross_word_arc(
     if second_cost < 0:
         least += second_cost
     elif settings.looks_ahead:
-        least = max(least, ahead)
+        least = max(least, ahead + min(word["cost"], 0.0))  # as of an emitting arc
     if cost - slack + least > cutoff:
         return new_tokens.count
     ln_p, lm_state = ngram_step(lm.ngrams, settings.lm_end, origin.lm_state, np.int64(word["lm"]))

@@ -6,7 +6,7 @@ import pytest
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
-from acoustic.scoring.score_stream import ScoreStream
+from acoustic.scoring.score_stream import ChunkScores, ScoreStream
 from acoustic.scoring.scorer import AcousticScorer
 from readers.errors import ConfigError, ModelError, ShapeError
 
@@ -51,6 +51,15 @@ def in_parts(stream, frames, rng, largest):
         counts.append((end, sum(part.shape[1] for part in parts)))
     parts.append(stream.finish())
     return np.concatenate(parts, axis=1), counts
+
+
+@pytest.mark.parametrize("num_frames", [1, 5, 6, 64])
+def test_a_chunk_is_scored_as_soon_as_its_context_is_there(plain, num_frames):
+    scorer, rng = AcousticScorer(plain, window=WINDOW), np.random.default_rng(num_frames)
+    frames = rng.normal(size=(DIM, num_frames))
+    scores, counts = in_parts(ChunkScores(scorer, 4, WINDOW // 2), frames, rng, 7)
+    np.testing.assert_allclose(scores, scorer.score(frames), atol=1e-5)
+    assert counts == [(given, max(0, given - WINDOW // 2) // 4 * 4) for given, _ in counts]
 
 
 @pytest.mark.parametrize("num_frames", [1, 2, 5, 10, 11, 64, 100])

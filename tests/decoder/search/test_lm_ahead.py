@@ -142,16 +142,35 @@ def summed_by_definition(lm, state, words):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_sums_ahead_are_those_of_the_definition(seed):
+    """Costs of the graph are left out if it has charged no look-ahead."""
     graph, words, lm, orders, decoder = single_case(seed)
-    decoder = decoder.with_options(lookahead_sums=True)
+    if seed % 2:
+        graph = replace(graph, lookahead=dict.fromkeys(graph.lookahead, 0.0))
+    decoder = Decoder(graphs.compiled(graph), lm, decoder.options).with_options(lookahead_sums=True)
+    counts = decoder.graph.lookahead.any()
     for state in range(decoder.graph.num_states):
         arcs = next_arcs(graph, state)
-        charged = min((cost - graph.lookahead[word] if word else cost for word, cost in arcs), default=0)
+        charged = min((cost - graph.lookahead[word] if word else cost for word, cost in arcs if counts), default=0)
         for before in histories(words, len(orders)):
             history = state_after(lm, before)
             total = summed_by_definition(lm, history, {word or "</s>" for word, _ in arcs}) if arcs else 0
             expected = decoder.options.lm_scale * total + charged
             assert ahead_at(decoder, state, history) == pytest.approx(expected, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("costs", "beam", "word_beam"), [((-3.0, 0.0), 1.0, 1.0), ((0.0, -3.0), 3.0, 1.2)])
+def test_sums_do_not_prune_an_arc_of_negative_cost_for_what_was_seen_before_it(costs, beam, word_beam):
+    """x costs 3 less in the graph, on the way to it or at its word arc; its state scores 4.5 less."""
+    words = {("<s>",): (-99, 0), ("</s>",): (0, 0), ("x",): (math.log10(0.95), 0), ("y",): (math.log10(0.05), 0)}
+    lm = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "x", "y"], [words]))
+    arcs = [(0, 1, "[y]", 0.0), (1, 3, "y", 0.0), (0, 2, "[x]", costs[0]), (2, 3, "x", costs[1]), (3, 4, "[e]", 0.0)]
+    options = SearchOptions(
+        **{**UNPRUNED, "lookahead_sums": True, "beam": beam, "word_end_beam_frac": word_beam / beam}
+    )
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {4: 0.0})), lm, options)
+    scores = np.zeros((len(decoder.graph.states), 2), np.float32, order="F")
+    scores[decoder.graph.states.index("x"), 0] = -4.5
+    assert decoder.decode(scores).text == ["x"]
 
 
 @pytest.mark.parametrize("seed", range(20))

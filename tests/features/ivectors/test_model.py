@@ -14,6 +14,8 @@ from features.ivectors.background import Background
 from features.ivectors.extractor import Extractor
 from features.ivectors.frames import SlidingMean
 from features.ivectors.mixtures import DiagonalMixture, FullMixture
+from features.ivectors.options import ChunkSchedule
+from features.ivectors.streaming import WeightedStream
 from readers.common.file_part import FilePart
 from readers.config.feature_record import FeatureRecord
 from readers.errors import ModelError, ShapeError
@@ -80,6 +82,38 @@ def test_online_at_the_end_equals_offline(cuts, max_count):
     for block in range(14):
         until = frames[:, : 10 * block + 1]
         np.testing.assert_allclose(vectors[:, block], model.offline([until]), atol=1e-6)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_weights_of_frames_may_change(full):
+    model = make_model(full, min_posterior=0.0, max_count=5.0)
+    frames = utterance()
+    stream = WeightedStream(model)
+    random = np.random.default_rng(3)
+    for part in np.split(frames, (10, 60), axis=1):
+        stream.push(part)
+        stream.estimate(random.random(stream.num_frames))
+    np.testing.assert_allclose(stream.estimate(np.ones(137)), model.offline([frames]), atol=1e-6)
+    stream.estimate(np.zeros(20))  # from now on, the others keep their weights
+    np.testing.assert_allclose(stream.estimate(np.ones(20)), model.offline([frames]), atol=1e-6)
+
+
+def test_a_small_change_of_a_weight_counts_for_the_most_probable_gaussian():
+    frames = utterance(40)
+    stream = WeightedStream(make_model())
+    stream.push(frames)
+    vector = stream.estimate(np.full(40, 0.001))
+    np.testing.assert_allclose(vector, make_model(select=1, posterior_scale=1e-4).offline([frames]), atol=1e-6)
+    assert abs(vector - make_model(posterior_scale=1e-4).offline([frames])).max() > 1e-4
+
+
+def test_the_schedule_of_chunks_is_kept(tmp_path):
+    path = tmp_path / "m.ivector"
+    model = replace(make_model(), chunks=ChunkSchedule(size=21, ahead=7, silence_weight=0.25))
+    model.save(path)
+    assert IvectorModel.load(path).chunks == model.chunks
+    make_model().save(path)
+    assert IvectorModel.load(path).chunks is None
 
 
 def test_long_utterances_are_computed_in_parts(monkeypatch):

@@ -53,38 +53,77 @@ def directory(tmp_path):
     return root
 
 
-def online_ivectors(root, frames, period=10):
-    """Kaldi's i-vectors by their formulas, frame by frame; frames (T, 3) in Kaldi's order."""
-    gaussians = read_gaussian_mixture(root / "ivector" / "final.dubm")
-    model = read_ivector_extractor(root / "ivector" / "final.ie")
-    mean = STATISTICS[0, :3] / STATISTICS[0, 3]
-    centred = [frame - (frames[: t + 1].sum(axis=0) + 200 * mean) / (t + 1 + 200) for t, frame in enumerate(frames)]
+class Statistics:
+    """Kaldi's sums for the i-vectors of frames (T, 3), in Kaldi's order, by their formulas."""
 
-    def projected(rows, t):
+    def __init__(self, root, frames):
+        self.frames = frames
+        self.gaussians = read_gaussian_mixture(root / "ivector" / "final.dubm")
+        self.model = read_ivector_extractor(root / "ivector" / "final.ie")
+        mean = STATISTICS[0, :3] / STATISTICS[0, 3]
+        sums = np.cumsum(frames, axis=0)
+        self.centred = [frame - (sums[t] + 200 * mean) / (t + 1 + 200) for t, frame in enumerate(frames)]
+        self.linear = np.zeros(2)
+        self.quadratic = np.zeros((2, 2))
+
+    def projected(self, rows, t):
         places = np.clip(np.arange(t - LEFT, t + RIGHT + 1), 0, len(rows) - 1)
         return LDA[:, :-1] @ np.concatenate([rows[place] for place in places]) + LDA[:, -1]
 
-    offset = np.array([model.offset, 0])
-    linear = np.zeros(2)
-    quadratic = np.zeros((2, 2))
-    vectors = []
-    for t in range(len(frames)):
-        values = projected(centred, t)
+    def add(self, t, weight=1.0):
+        """Add a frame, or take some of it away."""
+        values = self.projected(self.centred, t)
         scores = [
-            np.log(weight) - 0.5 * (np.log(2 * np.pi * variance) + (values - mu) ** 2 / variance).sum()
-            for weight, mu, variance in zip(gaussians.weights, gaussians.means, gaussians.variances)
+            np.log(share) - 0.5 * (np.log(2 * np.pi * variance) + (values - mu) ** 2 / variance).sum()
+            for share, mu, variance in zip(self.gaussians.weights, self.gaussians.means, self.gaussians.variances)
         ]
         shares = np.exp(scores - np.max(scores))
         shares /= shares.sum()
-        shares[shares < 0.025] = 0
-        shares *= 0.1 / shares.sum()
-        for share, matrix, inverse in zip(shares, model.projections, model.inverse_covariances):
-            linear += share * matrix.T @ inverse @ projected(frames, t)
-            quadratic += share * matrix.T @ inverse @ matrix
+        shares[(shares < min(0.025 / abs(weight), 0.99)) & (shares < shares.max())] = 0
+        shares *= 0.1 * weight / shares.sum()
+        for share, matrix, inverse in zip(shares, self.model.projections, self.model.inverse_covariances):
+            self.linear += share * matrix.T @ inverse @ self.projected(self.frames, t)
+            self.quadratic += share * matrix.T @ inverse @ matrix
+
+    def vector(self):
+        offset = np.array([self.model.offset, 0])
+        return np.linalg.solve(self.quadratic + np.eye(2), self.linear + offset) - offset
+
+
+def online_ivectors(root, frames, period=10):
+    """Kaldi's i-vectors of a training, one in each period of frames."""
+    statistics = Statistics(root, frames)
+    vectors = []
+    for t in range(len(frames)):
+        statistics.add(t)
         if t % period == 0:
-            vector = np.linalg.solve(quadratic + np.eye(2), linear + offset)
-            vectors.append(vector - offset)
+            vectors.append(statistics.vector())
     return np.array(vectors)
+
+
+def chunk_ivectors(root, frames, arrivals, heard, ahead):
+    """vosk's i-vectors of frames.
+
+    arrivals: (frames, those that count, whether it is the end) of each block; heard: which columns are silence by then.
+    """
+    statistics = Statistics(root, frames)
+    weights = np.zeros(len(frames) + 3)
+    vectors = []
+    for (num_frames, num_usable, is_end), silent in zip(arrivals, heard):
+        of_columns = [0.001 if silence else 1.0 for silence in silent] or [0.001]
+        of_columns += [of_columns[-1]] * (len(frames) - len(silent))
+        num_chunks = -(-len(frames) // 24) if is_end else max(0, num_frames - ahead) // 24
+        if num_chunks > len(vectors):
+            for t in range(num_usable):
+                change = of_columns[t // 3] - weights[t]
+                if change:
+                    statistics.add(t, change)
+                weights[t] = of_columns[t // 3]
+            vectors += [statistics.vector()] * (num_chunks - len(vectors))
+    # The time of an i-vector is the beginning of a chunk; the first chunk takes those of all frames that it looks at.
+    times = [t - t % 24 for t in range(len(frames))]
+    first = max(time for time in range(0, len(frames) + 24, 24) if time < 24 + ahead)
+    return np.array([vectors[min(max(0, (time - first) // 24), len(vectors) - 1)] for time in times])
 
 
 @pytest.mark.slow
@@ -116,6 +155,39 @@ def test_a_packed_model_recognises_with_the_scores_of_its_files(tmp_path, direct
     assert set(transcript.text.split()) <= {"a", "b"}
     assert recognizer.decoder.options.beam == 12
     assert recognizer.decoder.options.silence == ("SIL",)
+
+
+@pytest.mark.slow
+def test_ivectors_follow_the_search_as_in_vosk(tmp_path, directory):
+    audio = RNG.normal(0, 1000, 12_000).astype("i2")  # 148 frames, in blocks of 20
+    bundle = make_bundle(PackOptions(experiment=directory, output=tmp_path / "small.argo"))
+    recognizer = Recognizer.load(bundle.path)
+    front_end = recognizer.front_end
+    context = read_nnet_model(directory / "am" / "final.mdl").context[1]
+    stream, scoring = front_end.stages(8000, None, front_end.block(10))
+    num_frames = [*range(18, 140, 20), 148]
+    arrivals = [*((count, count - RIGHT, False) for count in num_frames), (148, 148, True)]
+    heard = [RNG.random(7 * max(0, block - 1)) < 0.5 for block in range(9)]
+    pushed = []
+    for samples, silent in zip([*stream.pieces(audio), stream.rest()], heard):
+        stream.hear(silent, 0)
+        pushed.append(stream.push(samples))
+    stream.hear(heard[-1], 0)
+    features = np.concatenate([*pushed, stream.finish()], axis=1)
+    frames = np.roll(features[:3], 1, axis=0).T
+    np.testing.assert_allclose(features[:3], extract(audio, front_end.config, 8000), atol=1e-3)
+    expected = chunk_ivectors(directory, frames.astype(float), arrivals, heard, context)
+    np.testing.assert_allclose(features[3:].T, expected, atol=2e-4)
+    assert len(np.unique(features[3:], axis=1).T) >= 6
+    np.testing.assert_allclose(scoring.push(features), front_end.scorer.score(features)[:, :48], atol=1e-4)
+
+    scores, result = front_end.search(audio, 8000, recognizer.decoder)
+    assert scores.shape[1] == result.num_frames == 50
+    assert result.text == recognizer.decoder.decode(scores).text == recognizer.transcribe(audio, 8000).text.split()
+    live = recognizer.stream(8000, endpoint=None)
+    events = [event for part in np.array_split(audio, 7) for event in live.push(part)] + live.finish()
+    assert events[-1].is_final
+    assert events[-1].text == " ".join(result.text)
 
 
 @pytest.mark.slow
@@ -222,7 +294,7 @@ def test_of_several_configurations_that_of_the_network_is_taken(directory):
 
 def test_search_options_of_a_directory_without_them_are_those_of_kaldi(tmp_path):
     options = search_options(tmp_path)
-    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 10500, 1.0)
+    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 21000, 1.0)
     assert options["lookahead_sums"] is True
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "model.conf").write_text(f"--max-active={2**31 - 1}\n")
