@@ -53,8 +53,8 @@ def verbose_content(
         content["phones"] = label_objects("phone", transcript.phones)
     if alternatives:
         content["alternatives"] = [sentence_object(sentence.words) for sentence in transcript.hypotheses(alternatives)]
+    content |= judgement_object(transcript.accepted, transcript.grammar_score)
     if transcript.parse_slots is not None:
-        content |= judgement_object(transcript.accepted, transcript.grammar_score)
         content["slots"] = slot_objects(transcript.slots)
     if transcript.reason:
         content["reason"] = transcript.reason
