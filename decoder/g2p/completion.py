@@ -177,4 +177,7 @@ def _reason(model: G2P, word: str, pronunciations: Guessed, phones: Container[st
         foreign = next(phone for phone in pronunciations[0][0] if phone not in phones)
         return f"there is no model of the phone '{foreign}' of its guess"
     unknown = model.unknown_letters(word)
-    return f"letters {', '.join(map(repr, unknown))} are not in the model" if unknown else "all letters are silent"
+    if not unknown:
+        return "all letters are silent"
+    advice = "; expected numbers as words" if any(map(str.isdigit, unknown)) else ""
+    return f"letters {', '.join(map(repr, unknown))} are not in the model{advice}"

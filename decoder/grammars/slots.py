@@ -5,6 +5,7 @@ recording with pauses.
 """
 
 import heapq
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -171,6 +172,14 @@ def _slot(tag: str, words: Sequence[Word]) -> Slot:
     if not equals:
         value = " ".join(word.text for word in words)
     return Slot(name, value, words[0].start, words[-1].end, min(confidences, default=None))
+
+
+def judgement_object(accepted: bool | None, score: float | None) -> dict[str, object]:
+    """Return what JSON says of an utterance's `accepted` and `grammar_score`; nothing without a grammar."""
+    if accepted is None:
+        return {}
+    is_number = score is not None and math.isfinite(score)
+    return {"accepted": accepted, "grammar_score": round(score, 3) if is_number else None}
 
 
 def slot_objects(slots: Iterable[Slot]) -> list[dict[str, object]]:

@@ -336,7 +336,7 @@ def _directory_parts(path: Path) -> dict[str, FilePart]:
 
 def _zip_parts(path: Path) -> dict[str, FilePart]:
     """Return the members of a zip file.  Raises FormatError for everything that `argonaut pack` does not write."""
-    neither = f"{path}: neither a directory nor a zip file; expected a bundle, from argonaut pack"
+    neither = f"{path}: neither a directory nor a zip file; expected a bundle, or the name of an installed one"
     if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe waits for its other end
         raise FormatError(neither)
     with path.open("rb") as file:

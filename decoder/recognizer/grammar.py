@@ -105,10 +105,13 @@ class Grammar:
 
     def judged(self, transcript: Transcript, result: DecodingResult, scores: np.ndarray) -> Transcript:
         """Return the transcript of a result with `grammar_score`, `accepted` and `slots`."""
+        score, accepted = self.judge(result, scores)
+        return replace(transcript, grammar_score=score, accepted=accepted, parse_slots=self.slots)
+
+    def judge(self, result: DecodingResult, scores: np.ndarray) -> tuple[float, bool]:
+        """Return the `score` of an utterance, and whether it is at least the threshold."""
         score = self.score(result, scores)
-        return replace(
-            transcript, grammar_score=score, accepted=score >= self.options.threshold, parse_slots=self.slots
-        )
+        return score, score >= self.options.threshold
 
     def score(self, result: DecodingResult, scores: np.ndarray) -> float:
         """Return the score of an utterance in nats per frame.

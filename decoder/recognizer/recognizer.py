@@ -223,7 +223,8 @@ class Recognizer(Variants):
             transcript = transcribe_long(recording, self.front_end, self.decoder, self._recognize, progress)
         else:
             transcript = self._recognize(recording, samples)
-        return replace(transcript, notes=tuple(recording.notes))
+        silence = [] if transcript.spoken or transcript.reason else [f"no words; {recording.loudness}"]
+        return replace(transcript, notes=(*recording.notes, *silence))
 
     def transcribe_many(
         self, paths: Iterable[str | Path], threads: int | None = None
@@ -295,8 +296,11 @@ class Recognizer(Variants):
         columns = self.front_end.scorer.num_columns(block)
         period = self.front_end.period(target)
         parse_slots = None if self.grammar is None else self.grammar.slots
+        judge = None if self.grammar is None else self.grammar.judge
         second_pass = None if self.second_pass is None else self.second_pass.rescored
-        return Recognition(self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots, second_pass)
+        return Recognition(
+            self.decoder, stages, period, endpoint, columns, self.calibration, parse_slots, second_pass, judge
+        )
 
     def align(self, audio: Audio, text: str | Sequence[str], rate: float | None = None) -> Transcript:
         """Find when known words were spoken.

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import BinaryIO, TypeGuard, overload
 
 import numpy as np
 
-from decoder.recognizer.front_end import FrontEnd, pcm_scale
+from decoder.recognizer.front_end import FULL_SCALE, FrontEnd, pcm_scale
 from decoder.results.live_recognition import StreamStage
 from decoder.search.decoder import Decoder, DecodingResult
 from readers.audio.audio_file import Channel, audio_name, choose_channel, read_audio
@@ -170,6 +171,8 @@ class Recording:
     ----------
     num_samples : int
         Number of samples that have been read.
+    peak : float
+        Largest absolute value of a sample that has been read.
     """
 
     def __init__(
@@ -187,6 +190,7 @@ class Recording:
         self.total = total
         self.notes = [] if notes is None else notes
         self.num_samples = 0
+        self.peak = 0.0
         self._blocks = blocks
 
     @property
@@ -194,10 +198,18 @@ class Recording:
         """Duration of what has been read."""
         return self.num_samples / self.rate
 
+    @property
+    def loudness(self) -> str:
+        """How loud what has been read is."""
+        if not self.peak:
+            return "all samples are 0"
+        return f"the loudest sample is {20 * math.log10(self.peak / FULL_SCALE):.0f} dB of full scale"
+
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield the blocks that are left."""
         for block in self._blocks:
             self.num_samples += len(block)
+            self.peak = max(self.peak, float(np.abs(block).max(initial=0.0)))
             yield block
 
     @overload

@@ -12,7 +12,7 @@ import numpy as np
 
 from decoder.alignment.aligner import StateAlignment
 from decoder.alignment.goodness import PhoneGoodness
-from decoder.grammars.slots import Slot, SlotParse, slot_objects, slots_of
+from decoder.grammars.slots import Slot, SlotParse, judgement_object, slot_objects, slots_of
 from decoder.lattices.nbest import nbest
 from decoder.lattices.posteriors import word_confidences
 from decoder.results.live_recognition import alternatives
@@ -168,8 +168,7 @@ class Transcript:
         if alternatives > 1:
             content["alternatives"] = [sentence_object(sentence.words) for sentence in self.hypotheses(alternatives)]
         if self.accepted is not None:
-            score = -math.inf if self.grammar_score is None else self.grammar_score
-            content |= {"accepted": self.accepted, "grammar_score": round(score, 3) if math.isfinite(score) else None}
+            content |= judgement_object(self.accepted, self.grammar_score)
             content["slots"] = slot_objects(self.slots)
         content |= {"notes": list(self.notes)} if self.notes else {}
         return content | ({"reason": self.reason} if self.reason else {})

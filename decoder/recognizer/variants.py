@@ -108,7 +108,8 @@ class Variants:
     ) -> Self:
         """Return a recogniser for the sentences of a grammar; models, features and search options are shared.
 
-        Hotwords are kept, except for those with words that the grammar does not have.
+        Hotwords are kept, except for those with words that the grammar does not have.  Words that were added have their
+        pronunciations in the grammar, too.
 
         Parameters
         ----------
@@ -140,7 +141,7 @@ class Variants:
         search = self.decoder.options
         graphs = self._transcript_graphs("a grammar")
         changed.grammar = Grammar.open(grammar, kind, graphs, search, options, self._g2p())
-        changed.guessed = changed.grammar.guessed
+        changed.guessed = (*self.guessed, *changed.grammar.guessed)
         changed.decoder = changed.grammar.decoder.with_hotwords_of(self.decoder)
         changed._wordless = None
         changed._entries = ()
@@ -283,7 +284,7 @@ class Variants:
         True
         """
         if self.grammar is not None:
-            raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected only one")
+            raise ConfigError(f"{self.name}: new words with a grammar, whose words are given; expected them before it")
         modelled = self._transcript_graphs("new words").phones
         changed = self._changed("with_words", words, g2p, None if on_fault is None else _left_out, word_class)
         where = "words"

@@ -99,6 +99,10 @@ class RecognitionEvent:
         Of an utterance that has ended: its lattice, if the decoder keeps lattices.
     slots : tuple of Slot
         Of an utterance that has ended: what was said for each tag of the grammar, if there is one.
+    grammar_score : float or None
+        Of an utterance that has ended: how well it matches the grammar, if there is one, as `Transcript.grammar_score`.
+    accepted : bool or None
+        Of an utterance that has ended: whether grammar_score is at least the threshold of the grammar.
     """
 
     start: float
@@ -110,6 +114,8 @@ class RecognitionEvent:
     lattice: Lattice | None = field(default=None, repr=False, compare=False)
     calibrate: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
     slots: tuple[Slot, ...] = ()
+    grammar_score: float | None = None
+    accepted: bool | None = None
 
     @property
     def text(self) -> str:
@@ -165,6 +171,9 @@ class Recognition:
         Of a grammar: from the words to their tags, see `SlotParser`.
     rescore : callable, optional
         From the result of an utterance that has ended, and the period, to the lattice of a second pass, or None.
+    judge : callable, optional
+        Of a grammar: from the result of an utterance and its scores (K, T), which are kept for it, to the grammar score
+        and whether it is accepted.
 
     Raises
     ------
@@ -182,6 +191,7 @@ class Recognition:
         calibrate: Callable[[float], float] | None = None,
         parse_slots: SlotParse | None = None,
         rescore: Callable[[DecodingResult, int], Lattice | None] | None = None,
+        judge: Callable[[DecodingResult, np.ndarray], tuple[float, bool]] | None = None,
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
@@ -199,6 +209,8 @@ class Recognition:
         self._chunks: ChunkStream | None = stages[following[0]] if following else None  # type: ignore[assignment]
         self._before = stages[: following[0]] if following else []
         self._following = stages[len(self._before) :]
+        self._judge = judge
+        self._judged: list[np.ndarray] = []  # scores of the utterance, if it is judged
         self._waiting: list[np.ndarray] = []  # scores of an incomplete block
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
@@ -307,7 +319,7 @@ class Recognition:
         return events
 
     def _search_block(self, scores: np.ndarray) -> list[RecognitionEvent]:
-        self._search.push(scores)
+        self._advance(scores)
         if self._lead:
             self._recent = np.concatenate([self._recent, scores], axis=1) if self._recent.size else scores
             self._recent = self._recent[:, -self._lead :]
@@ -322,6 +334,11 @@ class Recognition:
             return []
         self._reported = partial_words
         return [self._event(partial.words, partial.num_stable, self._search.confidences())]
+
+    def _advance(self, scores: np.ndarray) -> None:
+        self._search.push(scores)
+        if self._judge is not None:
+            self._judged.append(scores)
 
     def _is_over(self, partial: PartialResult, endpoint: Endpoint) -> bool:
         if partial.over:
@@ -345,6 +362,9 @@ class Recognition:
         reason = result.reason or unheard
         slots = () if self._parse_slots is None else slots_of(event.words, self._parse_slots)
         event = replace(event, is_final=True, reason=reason, lattice=lattice, calibrate=self._calibrate, slots=slots)
+        if self._judge is not None and self._judged:
+            score, accepted = self._judge(result, np.concatenate(self._judged, axis=1))
+            event = replace(event, grammar_score=score, accepted=accepted)
         return event, unheard
 
     def _lattice(self, result: DecodingResult) -> Lattice | None:
@@ -385,8 +405,9 @@ class Recognition:
         self._first = self.num_frames - lead
         self._reported = ([], 0)
         self._search = SearchStream(self.decoder)
+        self._judged = []
         if lead:
-            self._search.push(self._recent[:, -lead:])
+            self._advance(self._recent[:, -lead:])
 
 
 def _finish(stages: Sequence[StreamStage], data: np.ndarray | None) -> np.ndarray | None:

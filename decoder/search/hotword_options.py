@@ -94,18 +94,25 @@ class GuessedHotwordOptions(HotwordOptions):
         has_words = self.hotwords is not None or self.words is not None or self.g2p is None
         self.require("g2p", has_words, "is given without {hotwords} or {words}; expected words that it can guess")
 
-    def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
-        """Return a recogniser that knows the words and prefers the phrases.
+    @property
+    def _guessing(self) -> dict[str, Path]:
+        return {} if self.g2p is None else {"g2p": self.g2p}
 
-        `log` receives the pronunciations that were guessed, those of its grammar among them, and its notes, too.
+    def with_words(self, recognizer: Any, log: Log = silent) -> Any:
+        """Return a recogniser that knows the words, if there are any; call it before a grammar, which may have them."""
+        if self.words is None:
+            return recognizer
+        return recognizer.with_words(
+            self.words, on_fault=lambda fault: log(f"left out: {one_line(fault)}"), **self._guessing
+        )
+
+    def applied_to(self, target: Target, log: Log = silent, **others: object) -> Target:
+        """Return a recogniser that prefers the phrases.
+
+        `log` receives the pronunciations that were guessed, those of its words and its grammar among them, and its
+        notes, too.
         """
-        recognizer: Any = target
-        guessing = {} if self.g2p is None else {"g2p": self.g2p}
-        if self.words is not None:
-            recognizer = recognizer.with_words(
-                self.words, on_fault=lambda fault: log(f"left out: {one_line(fault)}"), **guessing
-            )
-        recognizer = super().applied_to(recognizer, log, **guessing, **others)
+        recognizer: Any = super().applied_to(target, log, **self._guessing, **others)
         for entry in recognizer.guessed:
             log(f"guessed: {entry.word}: {' '.join(entry.phones)}")
         for note in recognizer.notes:

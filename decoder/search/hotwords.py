@@ -55,7 +55,7 @@ def open_phrases(
         line = f":{lines[missing[0]]}" if lines else ""
         fault = GraphError(
             f"{where}{line}: {listed(missing)} not in {tables.graph.where}; expected words of the dictionary that the "
-            "graph was made with; new words need a new graph"
+            "graph was made with; the option words adds others to a bundle, without one they need a new graph"
         )
         lacking = set(missing)
         phrases = {words: bonus for words, bonus in phrases.items() if lacking.isdisjoint(words)}

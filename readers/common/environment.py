@@ -284,7 +284,8 @@ class CompilationNotes:
         if seconds < max(self.next, LONG_COMPILATION) or not compiled.cache:
             return
         if self.next <= LONG_COMPILATION:
-            text = f"compiling kernels, once per installation; they are kept in {kernel_directory(compiled.cache)}"
+            kept = f"they are kept in {kernel_directory(compiled.cache)}"
+            text = f"compiling kernels, each once (all: argonaut warmup); {kept}"
             if not compiled.is_kept:  # a warning has said so
                 text = "compiling kernels"
         else:

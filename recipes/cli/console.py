@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,6 +164,11 @@ def with_flags(text: str) -> str:
 def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
     for line in loss_lines(report, path, verbose, where):
         print(with_flags(line), file=sys.stderr)
+
+
+def files_of(paths: Sequence[Path], directory: Path) -> str:
+    """Return the name of a file, or of the directory and the number of the files in it."""
+    return f"{directory} ({len(paths)} files)" if len(paths) > 1 else ", ".join(map(str, paths))
 
 
 def show_guesses(guesses: "Guesses", verbose: int) -> None:

@@ -19,23 +19,28 @@ def add_flags(
     prefix: str = "",
     section: Any = None,
     others: Sequence[Option] = (),
+    sections: dict[str, Any] | None = None,
 ) -> Any:
     """Add the flags of options to a parser, or to a section of one; return the section of the last one.
 
     prefix: the names of the groups around, before those in the namespace; section: what flags without a heading are
-    added to, the parser by default; others: options of the groups around, which help may name.
+    added to, the parser by default; others: options of the groups around, which help may name; sections: those of the
+    parser by title, so that a heading that comes again continues its section.
     """
     section = section or parser
+    sections = {} if sections is None else sections
     others = (*others, *options.with_groups())
     for declared in options.declared():
         if not declared.on_command_line:
             continue
         if declared.heading:
             title, _, description = with_names(declared.heading, others, "flag").partition("\n")
-            section = parser.add_argument_group(title, description or None)
+            if title not in sections:
+                sections[title] = parser.add_argument_group(title, description or None)
+            section = sections[title]
         name = prefix + declared.name
         if is_group(declared):
-            section = add_flags(parser, declared.type, f"{name}.", section, others)
+            section = add_flags(parser, declared.type, f"{name}.", section, others, sections)
         elif declared.flags[0].startswith("-"):
             section.add_argument(*declared.flags, dest=name, required=declared.required, **_keywords(declared, others))
         else:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class TextDisplay:
-    """Prints a line for each utterance that has ended; with `times`, after the start and the end of its words."""
+    """Prints a line for each utterance that has ended, unless a grammar rejects it.
+
+    With `times`, the start and the end of its words come first.
+    """
 
     def __init__(self, times: bool):
         self.times = times
@@ -22,7 +25,7 @@ class TextDisplay:
 
     def __call__(self, event: "RecognitionEvent") -> None:
         self.below("" if event.is_final else event.text)
-        if event.is_final and event.words:
+        if event.is_final and event.words and event.accepted is not False:
             times = f"{event.words[0].start:.2f} {event.words[-1].end:.2f} " if self.times else ""
             print(f"{times}{event.text}", flush=True)
 
@@ -46,14 +49,15 @@ class JsonDisplay:
         if not event.is_final:
             self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
             return
-        slots: dict[str, object] = {}
-        if event.slots:
-            from decoder.grammars.slots import slot_objects
+        meaning: dict[str, object] = {}
+        if event.accepted is not None:
+            from decoder.grammars.slots import judgement_object, slot_objects
 
-            slots = {"slots": slot_objects(event.slots)}
+            meaning = judgement_object(event.accepted, event.grammar_score)
+            meaning |= {"slots": slot_objects(event.slots)} if event.slots else {}
         reason = {"reason": event.reason} if event.reason else {}
         words = label_objects("word", event.words)
-        self.line({"type": "final", **times, "text": event.text, "words": words, **slots, **reason})
+        self.line({"type": "final", **times, "text": event.text, "words": words, **meaning, **reason})
 
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
         counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}

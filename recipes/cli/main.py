@@ -14,39 +14,46 @@ from recipes.cli.console import quietly, run_guarded
 from recipes.cli.extensions import take_extensions
 from recipes.cli.parser import Parser, version_text
 
-COMMANDS = {
-    "import": "import recordings with transcripts: folders, Kaldi data directories and other manifests",
-    "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
-    "augment": "make copies of recordings for training: other speeds, noise, babble, reverberation",
-    "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
-    "graph": "build a decoding graph from a dictionary, HMM states and a language model",
-    "flatstart": "train Gaussian monophones from features, transcripts and a dictionary, and align with them",
-    "tie": "tie the states of triphones with decision trees, given alignments and features",
-    "denominator": "make lattices of training utterances for sequence training: MMI, MPE, sMBR",
-    "fmllr": "adapt features to speakers: estimate LDA, MLLT and fMLLR transforms, and apply them",
-    "ivector": "train an extractor of i-vectors, vectors that describe speakers, and compute them",
-    "chain": "make denominator and numerator graphs for training with lattice-free MMI",
-    "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
-    "g2p": "guess the pronunciations of words with a model trained on a dictionary",
-    "argon": "decode features or audio to an MLF and lattices, or align known words",
-    "align": "find the times of words and phones in a corpus, as TextGrids for Praat, CTM, JSON or CSV",
-    "average": "average the phone boundaries of several alignments of the same utterances",
-    "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
-    "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
-    "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
-    "adapt": "adapt a bundle to speech and texts of its user: acoustic model, new words, language model",
-    "calibrate": "fit the confidences of a bundle to audio with known words, or measure them",
-    "transcribe": "recognise audio files with a bundle, and print or write the words",
-    "pronounce": "score the pronunciation of known words: phones, words and sentences",
-    "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
-    "models": "list the installed bundles, which are found by name, with what each is made of",
-    "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",
-    "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
-    "validate": "list every fault of a configuration and of the data that it names, before any work is done",
-    "info": "show what a feature file, model, graph, language model, MLF or other file contains",
-    "warmup": "compile all kernels ahead of time, so that no later command waits for the compiler",
-    "completion": "print a script that completes commands and options in bash, zsh or fish",
+SECTIONS = {
+    "use a recogniser, such as en, which is installed": {
+        "transcribe": "recognise audio files with a bundle, and print or write the words",
+        "align": "find the times of words and phones in a corpus, as TextGrids for Praat, CTM, JSON or CSV",
+        "pronounce": "score the pronunciation of known words: phones, words and sentences",
+        "serve": "recognise speech for other programs: a WebSocket and HTTP server, and a page",
+        "models": "list the installed bundles, which are found by name, with what each is made of",
+        "adapt": "adapt a bundle to speech and texts of its user: acoustic model, new words, language model",
+        "calibrate": "fit the confidences of a bundle to audio with known words, or measure them",
+    },
+    "make a recogniser": {
+        "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
+        "import": "import recordings with transcripts: folders, Kaldi data directories and other manifests",
+        "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
+        "augment": "make copies of recordings for training: other speeds, noise, babble, reverberation",
+        "g2p": "guess the pronunciations of words with a model trained on a dictionary",
+        "flatstart": "train Gaussian monophones from features, transcripts and a dictionary, and align with them",
+        "tie": "tie the states of triphones with decision trees, given alignments and features",
+        "fmllr": "adapt features to speakers: estimate LDA, MLLT and fMLLR transforms, and apply them",
+        "ivector": "train an extractor of i-vectors, vectors that describe speakers, and compute them",
+        "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
+        "denominator": "make lattices of training utterances for sequence training: MMI, MPE, sMBR",
+        "chain": "make denominator and numerator graphs for training with lattice-free MMI",
+        "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
+        "graph": "build a decoding graph from a dictionary, HMM states and a language model",
+        "pack": "make a bundle, one file with everything that a recogniser needs, from an experiment",
+    },
+    "decode and examine": {
+        "argon": "decode features or audio to an MLF and lattices, or align known words",
+        "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
+        "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
+        "average": "average the phone boundaries of several alignments of the same utterances",
+        "plot": "draw an alignment below its spectrogram, the trials of a tuning, or a lattice",
+        "validate": "list every fault of a configuration and of the data that it names, before any work is done",
+        "info": "show what a feature file, model, graph, language model, MLF or other file contains",
+        "warmup": "compile all kernels ahead of time, so that no later command waits for the compiler",
+        "completion": "print a script that completes commands and options in bash, zsh or fish",
+    },
 }
+COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 RAW_COMMANDS = ("cntk", "argon")  # parse their own arguments
 MODULES = {"argon": "argon.command", "import": "import_corpus"}  # command -> module, where the names differ
 
@@ -95,12 +102,16 @@ def command_parser(name: str, module: ModuleType) -> Parser:
 def top_level_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="argonaut",
-        description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
-        epilog="example:\n"
+        description="Speech recognition: from recordings to words, and from corpora to recognisers.",
+        epilog="examples:\n"
+        "  argonaut transcribe en speech.wav\n"
+        "prints the words of a recording in English\n"
         "  argonaut recipe timit --out exp/demo --size demo\n"
         "synthesises a corpus, extracts features, trains, decodes and prints the phone error rate\n\n"
-        "commands:\n"
-        + "\n".join(f"  {name:{max(map(len, COMMANDS))}} {text}" for name, text in COMMANDS.items())
+        + "\n\n".join(
+            f"{title}:\n" + "\n".join(f"  {name:{max(map(len, COMMANDS))}} {text}" for name, text in section.items())
+            for title, section in SECTIONS.items()
+        )
         + "\n\n`argonaut help COMMAND` shows the options of a command and a worked example.",
     )
     parser.add_argument("--version", action="version", version=version_text("argonaut"))

@@ -1,7 +1,7 @@
 """Score the pronunciation of known words: each phone from 0 to 2, each word and the sentence from 0 to 10.
 
 worked example:
-  argonaut pronounce en.argo speech.wav --text "it is only for you"
+  argonaut pronounce en speech.wav --text "it is only for you"
 prints
   8.1 it is only for you
     it 10.0: IH 2.0, T 2.0
@@ -11,13 +11,13 @@ prints
     you 10.0: Y 2.0, UW 1.9
 The score of a phone is near 2 if it is right, 1 with a heavy accent and 0 if it is wrong or missing.  L>T is an L that
 was probably said as T; `>-` is a phone that was probably left out.
-  argonaut pronounce en.argo recordings/ --transcripts text --format csv -o scores
+  argonaut pronounce en recordings/ --transcripts text --format csv -o scores
 writes a table for each recording of a folder, with the times of its words and phones; `text` has lines NAME WORDS.
 Other formats are json and textgrid, for Praat.  --picture draws one recording.
 
 The bundle needs a map to scores, which is fitted to recordings of speakers whom its network never heard, and to scores
 that experts gave them, a file such as scores.json of the corpus speechocean762:
-  argonaut pronounce en.argo recordings/ --train scores.json --folds 6 -o scored.argo
+  argonaut pronounce en recordings/ --train scores.json --folds 6 -o scored.argo
 With --folds, it is measured on speakers that are left out; --test SCORES measures it on other speakers.
 """
 
@@ -29,7 +29,8 @@ from decoder.recognizer.jobs.pronunciation.options import PronounceOptions, Trai
 from readers.common.files import require_writable
 from readers.config.options import like, option
 from recipes.cli.command import Command, Console
-from recipes.cli.console import show_losses
+from recipes.cli.console import files_of, show_losses
+from recipes.pictures.job import is_png
 
 if TYPE_CHECKING:
     from decoder.recognizer.jobs.pronunciation.job import PronouncedFile
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
 class CommandOptions(PronounceOptions):
     """Options of the command: those of both jobs, and a picture."""
 
-    picture: Path | None = option(None, "drawing of the recording, coloured by scores", metavar="PNG")
+    picture: Path | None = option(
+        None, "drawing of the recording, coloured by scores", check=is_png, expected="the name of a PNG file",
+        metavar="PNG", heading="picture",
+    )  # fmt: skip
     train: Path | None = option(
         None,
         "fit a map to scores of experts, scores.json as of speechocean762, and write the bundle with it to {output}",
@@ -69,9 +73,15 @@ def _score(options: CommandOptions, console: Console) -> int:
     from decoder.recognizer.jobs.pronunciation.job import pronounce
 
     _check_picture(options)
+    printer = Printer(options)
     with console.progress("files") as progress:
-        result = pronounce(options, take=Printer(options), progress=progress)
+        result = pronounce(options, take=printer, progress=progress)
     show_losses(result.report, None, console.verbose)
+    files = [] if options.output is None or not result.paths else [files_of(result.paths, options.output)]
+    if options.picture is not None and printer.count:
+        files.append(f"{options.picture}")
+    if files:
+        console.tell(f"results: {', '.join(files)}")
     if result.num_files > 1 or options.output is not None:
         console.tell(result.report.summary())
     return result.report.exit_status
@@ -106,7 +116,8 @@ class Printer:
         self.count += 1
         if options.output is None:
             text = text_of(EXTENSIONS[options.format], file.recording.path, file.pronunciation, self.count == 1)
-            print(text, end="", flush=True)
+            heading = f"{file.recording.path}: " if options.format == "text" and file.num_files > 1 else ""
+            print(f"{heading}{text}", end="", flush=True)
         if options.picture is not None:
             from recipes.pictures.pronunciation import draw_pronunciation
 

@@ -1,15 +1,15 @@
 """Recognise audio files with a bundle, and print or write the words.
 
 worked example:
-  argonaut transcribe an4.argo speech.wav
+  argonaut transcribe en speech.wav
 prints the words of speech.wav, and
-  argonaut transcribe an4.argo recordings/ --format srt -o subtitles
+  argonaut transcribe en recordings/ --format srt -o subtitles
 writes subtitles for every audio file in recordings and its folders, to files of the same names in subtitles.  `-` is
 standard input:
-  ffmpeg -i talk.mp4 -f wav - | argonaut transcribe an4.argo - --channel mix
-  arecord -q -t wav -f S16_LE -r 16000 | argonaut transcribe an4.argo - --stream
+  ffmpeg -i talk.mp4 -f wav - | argonaut transcribe en - --channel mix
+  arecord -q -t wav -f S16_LE -r 16000 | argonaut transcribe en - --stream
 Names that the bundle does not know are added in seconds:
-  argonaut transcribe en.argo call.wav --words contacts.txt
+  argonaut transcribe en call.wav --words contacts.txt
 
 Audio may have any format that libsndfile reads (WAV, FLAC, Ogg, Opus, MP3, SPHERE, AIFF, ...).  A higher sample rate
 than that of the training is resampled; a lower one needs --upsample, and several channels need --channel.
@@ -17,8 +17,9 @@ Formats: text; json, one object per line with words, times and confidences; the 
 (HTK) and textgrid (Praat) with the times of words; slf, the lattices in HTK's format.  With --phones, json and textgrid
 have phones, too.
 Without -o the result is printed; with several files, text is printed after the name of each file.
-With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has its `grammar_score`,
-and `slots` with what was said for each tag of a JSGF grammar.
+With --grammar, a recording that matches no sentence of the grammar is listed as rejected; json has `accepted`, the
+`grammar_score`, and `slots` with what was said for each tag of a JSGF grammar.  With --stream, the words of rejected
+utterances are not printed as text.
 In folders, hidden files and files without an extension of audio are ignored; formats that cannot be read, such as .m4a,
 are listed.
 Exit status: 0 if every file was recognised, 1 if some were not or all are unfinished, 2 if none was.
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 from decoder.recognizer.jobs.options import TranscribeOptions
 from readers.common.temporary import scratch_directory
 from recipes.cli.command import Command, Console
-from recipes.cli.console import SIGNAL_BASE, show_losses
+from recipes.cli.console import SIGNAL_BASE, files_of, show_losses
 from recipes.cli.live_display import JsonDisplay, TextDisplay
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def run(options: TranscribeOptions, console: Console) -> int:
             options, take=Printer(options), progress=progress, log=console.tell, confidences=options.needs_lattice
         )
     show_losses(result.report, None, console.verbose)
+    if options.output is not None and result.paths:
+        console.tell(f"results: {files_of(result.paths, options.output)}")
     if result.num_files > 1 or options.output is not None:
         console.tell(result.report.summary())
     return result.report.exit_status

@@ -96,8 +96,10 @@ def _serve(options: ServeOptions, cores: int, log: Log) -> ServeResult:
     recognizer = Recognizer.load(options.bundle)
     channel = MIX if recognizer.front_end.config.channel is None else None
     recognizer = recognizer.with_audio(channel=channel, upsample=options.upsample)
+    recognizer = options.hotwords.with_words(recognizer, log)
     if options.grammar is not None:
-        recognizer = recognizer.with_grammar(options.grammar)
+        chosen = {} if options.threshold is None else {"threshold": options.threshold}
+        recognizer = recognizer.with_grammar(options.grammar, **chosen)
     recognizer = options.hotwords.applied_to(recognizer, log)
     service = Service(recognizer, limits, cores)
     service.warm_up()

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoder.recognizer.jobs.options import TranscribeOptions
 from decoder.search.hotword_options import GuessedHotwordOptions
-from readers.config.options import Options, group, option
+from readers.config.options import Options, group, like, option
 from recipes.serve.limits import Limits
 
 
@@ -48,7 +49,12 @@ class ServeOptions(Options):
     port: int = option(2700, "port to listen on; 0: a free one", least=0, most=65535)
     threads: int | None = option(None, "number of cores to use (default: all)", least=1, flag="-j --threads")
     grammar: Path | None = option(None, "recognise the sentences of this grammar only, as `transcribe` does")
+    threshold: float | None = like(TranscribeOptions, "threshold")
     upsample: bool = option(False, "accept audio of a lower sample rate than that of the training")
     hotwords: GuessedHotwordOptions = group(GuessedHotwordOptions)
     limits: Limits = group(Limits)
     access: AccessOptions = group(AccessOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("threshold", self.threshold is None or self.grammar is not None, "is given without {grammar}")

@@ -4,8 +4,8 @@ A client may send {"config": {...}}, then sends audio as binary messages, 16-bit
 at the end {"eof": 1}, as text or as a binary message.  Every block of audio and the end are answered by a JSON object:
 
 - {"partial": "the words so far"}; with "partial_words", also their times in "partial_result";
-- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended; with a grammar that
-  has tags, also "slots": [{"name", "value", "start", "end", "confidence"}];
+- {"text": "the words", "result": [{"word", "start", "end", "conf"}]} when an utterance has ended; with a grammar
+  also "accepted" and "grammar_score", and if it has tags, "slots": [{"name", "value", "start", "end", "confidence"}];
 - {"alternatives": [{"text", "confidence", "result"}]} instead, if "max_alternatives" is above 0; the confidence is the
   mean of those of the words.
 
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from decoder.grammars.slots import slot_objects
+from decoder.grammars.slots import judgement_object, slot_objects
 from decoder.results.live_recognition import Recognition, RecognitionEvent
 from readers.errors import ArgonautError
 from readers.language.grammars.network import UNKNOWN
@@ -304,7 +304,7 @@ class Session:
         if not count:
             slots = [slot for event in finals for slot in event.slots]
             reply = self._text_of([word for event in finals for word in event.words])
-            return reply | ({"slots": slot_objects(slots)} if slots else {})
+            return reply | _judgement(finals) | ({"slots": slot_objects(slots)} if slots else {})
         choices: list[list[list[Word]]] = [[[]]]
         if finals:
             choices = await self.service.decode(self.usage, 0.0, lambda: [event.hypotheses(count) for event in finals])
@@ -315,13 +315,19 @@ class Session:
             mean = sum(confidences) / len(confidences) if confidences else 1.0
             confidence = {} if words and not confidences else {"confidence": mean}
             alternatives.append(self._text_of(words) | confidence)
-        return {"alternatives": alternatives}
+        return {"alternatives": alternatives} | _judgement(finals)
 
     def _text_of(self, words: Sequence[Word]) -> dict[str, Any]:
         content: dict[str, Any] = {"text": " ".join(word.text for word in words)}
         if self.config.words and words:
             content["result"] = [_word(word) for word in words]
         return content
+
+
+def _judgement(finals: Sequence[RecognitionEvent]) -> dict[str, Any]:
+    """Return whether a grammar accepts all of the utterances, with the lowest score; nothing without a grammar."""
+    scores = [event.grammar_score for event in finals if event.grammar_score is not None]
+    return judgement_object(all(event.accepted for event in finals) if scores else None, min(scores, default=None))
 
 
 def _is_end(data: bytes) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from decoder.recognizer.front_end import FULL_SCALE
 from decoder.recognizer.jobs.options import TranscribeOptions
 from decoder.recognizer.jobs.recordings import find_recordings
-from decoder.recognizer.jobs.transcription import open_recognizer
+from decoder.recognizer.jobs.transcription import open_recognizer, rejection
 from decoder.results.live_recognition import RecognitionEvent
 from readers.audio.audio_stream import open_audio
 from readers.audio.raw import PCM_16
@@ -16,7 +17,6 @@ from readers.errors import ArgonautError
 from readers.htk.units import TICKS_PER_SECOND
 
 BLOCK = 1600  # samples read at a time
-FULL_SCALE = 32768
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,11 @@ def transcribe_live(
         try:
             for event in recognition.events(block / FULL_SCALE for block in audio.blocks):
                 take(event)
+                utterance = f"{where} {event.start:.2f}-{event.end:.2f} s"
                 if event.is_final and event.reason:
-                    report.mark(f"{where} {event.start:.2f}-{event.end:.2f} s", "unfinished", event.reason)
+                    report.mark(utterance, "unfinished", event.reason)
+                elif event.accepted is False:
+                    report.mark(utterance, "rejected", rejection(recognizer, event.grammar_score))
                 elif event.is_final:
                     report.done()
         except ArgonautError as fault:  # the words recognised before have been handed over

@@ -63,7 +63,8 @@ class TranscribeOptions(Options):
     )
     threshold: float | None = option(
         None,
-        "grammar score, at most 0, below which a recording is rejected, with {grammar} (default: tuned on AN4)",
+        "grammar score below which speech is rejected as none of the sentences of {grammar}: lower accepts more "
+        "(default -0.47, tuned on AN4)",
         metavar="X",
     )
     stream: bool = option(
@@ -93,9 +94,10 @@ class TranscribeOptions(Options):
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
         self.require("threshold", self.threshold is None or self.grammar is not None, "is given without {grammar}")
-        for name in ("g2p", "words"):
-            extends = self.grammar is None or getattr(self.hotwords, name) is None
-            self.hotwords.require(name, extends, "is given with a grammar, whose words are given; expected only one")
+        has_words = self.grammar is None or self.hotwords.g2p is None or self.hotwords.words is not None
+        self.hotwords.require(
+            "g2p", has_words, "is given with a grammar, whose words are given; expected only one, or {words}"
+        )
         if self.stream:
             self.require(
                 "stream", self.format in LIVE, f"is given with {{format}} {self.format}; expected text or json"

@@ -133,6 +133,7 @@ def open_recognizer(options: TranscribeOptions, confidences: bool, log: Log = si
     )
     if not confidences and not options.needs_lattice and recognizer.second_pass is None:
         recognizer = recognizer.with_options(lattice_beam=None)
+    recognizer = options.hotwords.with_words(recognizer, log)
     if options.grammar is not None:
         chosen: dict[str, Any] = {} if options.threshold is None else {"threshold": options.threshold}
         recognizer = recognizer.with_grammar(options.grammar, **chosen)
@@ -155,12 +156,16 @@ def _count(report: RunReport, recording: RecordingFile, transcript: Transcript, 
     """Enter a recording into the report."""
     if transcript.reason:
         report.mark(recording.where, "unfinished", transcript.reason)
-    elif transcript.accepted is False and recognizer.grammar is not None:
-        score = transcript.grammar_score
-        threshold = recognizer.grammar.options.threshold
-        report.mark(recording.where, "rejected", f"grammar score {score:.2f}; expected at least {threshold:g}")
+    elif transcript.accepted is False:
+        report.mark(recording.where, "rejected", rejection(recognizer, transcript.grammar_score))
     else:
         report.done()
+
+
+def rejection(recognizer: Recognizer, score: float | None) -> str:
+    """Return why the grammar of a recogniser rejects an utterance with this score."""
+    assert recognizer.grammar is not None
+    return f"grammar score {score:.3f}; expected at least {recognizer.grammar.options.threshold:g}"
 
 
 class _Counter:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from decoder.grammars.slots import slot_objects
+from decoder.grammars.slots import judgement_object, slot_objects
 from decoder.recognizer.jobs.transcript_files import FORMATS as EXTENSIONS
 from decoder.recognizer.transcript import Transcript
 from readers.common.temporary import scratch_directory
@@ -16,8 +16,9 @@ JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 
 def json_content(transcript: Transcript) -> dict[str, Any]:
-    """Return the content of response_format=json."""
-    return {"text": transcript.text, "usage": _usage(transcript)}
+    """Return the content of response_format=json: the text and, with a grammar, whether it is `accepted`."""
+    judgement = judgement_object(transcript.accepted, transcript.grammar_score)
+    return {"text": transcript.text, **judgement, "usage": _usage(transcript)}
 
 
 def verbose_content(
@@ -25,8 +26,9 @@ def verbose_content(
 ) -> dict[str, Any]:
     """Return the content of response_format=verbose_json.
 
-    Words have a `confidence`, `phones` are listed like them, a grammar has `slots`, an unfinished search has a
-    `reason`, and an irregular file has `notes`, which OpenAI's interface does not know.
+    Words have a `confidence`, `phones` are listed like them, a grammar has `accepted`, `grammar_score` and
+    `slots`, an unfinished search has a `reason`, and an irregular file has `notes`, which OpenAI's interface does not
+    know.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ def verbose_content(
         content["phones"] = label_objects("phone", transcript.phones)
     if alternatives:
         content["alternatives"] = [sentence_object(sentence.words) for sentence in transcript.hypotheses(alternatives)]
+    content |= judgement_object(transcript.accepted, transcript.grammar_score)
     if transcript.parse_slots is not None:
         content["slots"] = slot_objects(transcript.slots)
     if transcript.reason:

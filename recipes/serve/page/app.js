@@ -89,11 +89,13 @@ async function process(recording) {
 async function score(recording) {
   try {
     recording.scores = await pronounce(recording.file, recording.said);
+    recording.reason = recording.scores.notes?.join("; ") ?? recording.reason;
     announce(`Score ${recording.scores.score.toFixed(1)} of 10`);
   } catch (fault) {
     report(fault, recording);
   }
   if (recording === current) showPronunciation();
+  showState(recording);
 }
 
 function takeAligned(recording, { utterances, guessed = [] }) {
@@ -104,7 +106,7 @@ function takeAligned(recording, { utterances, guessed = [] }) {
 
 function takeResult(recording, result) {
   recording.words = result.words ?? [];
-  recording.reason = result.reason ?? "";
+  recording.reason = result.reason ?? (result.accepted === false ? "rejected, no sentence of the grammar" : "");
   takeAlternatives(recording, result);
   announce(result.text || "No words");
 }

@@ -36,7 +36,8 @@ SHOW_HEAVY = (
 
 def test_descriptions_of_the_commands_are_in_one_column(capsys):
     assert main([]) == 2
-    shown = capsys.readouterr().out.partition("commands:\n")[2].splitlines()[: len(COMMANDS)]
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line for line in lines if line.startswith("  ") and line.split()[0] in COMMANDS]
     (column,) = {line.index(text) for line, text in zip(shown, COMMANDS.values(), strict=True)}
     assert column == 3 + max(map(len, COMMANDS))
 

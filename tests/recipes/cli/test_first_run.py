@@ -35,7 +35,7 @@ def test_long_compilations_are_announced_with_progress(compiled, capsys):
 
     assert console.run_guarded(command) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "compiling kernels, once per installation; they are kept in /cache",
+        "compiling kernels, each once (all: argonaut warmup); they are kept in /cache",
         "compiling kernels: 8 after 7 s",
         "compiled 10 kernels in 9 s",
     ]
@@ -66,7 +66,7 @@ def test_a_program_logs_that_kernels_are_compiled(compiled, caplog):
     for seconds in (0.4, 0.7, 0.1, 5.0):
         compiled.kernel(seconds)
     assert [(one.name, one.levelname, one.getMessage()) for one in caplog.records] == [
-        ("argonaut", "WARNING", "compiling kernels, once per installation; they are kept in /cache"),
+        ("argonaut", "WARNING", "compiling kernels, each once (all: argonaut warmup); they are kept in /cache"),
         ("argonaut", "WARNING", "compiling kernels: 4 after 6 s"),
     ]
 

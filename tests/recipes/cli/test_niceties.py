@@ -61,7 +61,15 @@ def test_help_by_name(name, capsys):
 
 def test_help_alone_lists_the_commands(capsys):
     assert main(["help"]) == 0
-    assert "commands:\n  import" in capsys.readouterr().out
+    assert "which is installed:\n  transcribe" in capsys.readouterr().out
+
+
+def test_a_heading_that_comes_again_continues_its_section(capsys):
+    with contextlib.suppress(SystemExit):
+        main(["align", "--help"])
+    shown = capsys.readouterr().out
+    assert shown.count("\nwords and pronunciations:\n") == 1
+    assert shown.index("\naudio:") < shown.index("  --upsample ") < shown.index("\nresults:")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import openai
 import pytest
 import soundfile
 
+from decoder.recognizer.transcript import Transcript
 from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
-from recipes.serve.files.formats import FORMATS
+from recipes.serve.files.formats import FORMATS, json_content, verbose_content
 from recipes.serve.files.transcriptions import KNOWN_FIELDS
 from tests.recipes.systems.small_system import RATE
 
@@ -33,6 +34,13 @@ def test_text_forms(client, speech):
     assert ask(client, speech, response_format="text") == "AB C\n"
     assert "AB C" in ask(client, speech, response_format="srt")
     assert ask(client, speech, response_format="vtt").startswith("WEBVTT")
+
+
+def test_json_tells_whether_a_grammar_accepts():
+    transcript = Transcript((), "", 1.0, grammar_score=-1.23456, accepted=False)
+    assert json_content(transcript)["accepted"] is False
+    assert verbose_content(transcript, "en")["grammar_score"] == -1.235
+    assert "accepted" not in json_content(Transcript((), "", 1.0))
 
 
 def test_verbose_json(client, speech, recognizer):

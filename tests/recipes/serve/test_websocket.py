@@ -68,7 +68,11 @@ def test_alternatives(server, recognizer, pcm):
 
 def test_phrases(server, pcm):
     with connect(server.ws) as socket:
-        assert finals(speak_to(socket, pcm, phrase_list=["BA", "AB C"])) == ["AB C"]
+        answers = speak_to(socket, pcm, phrase_list=["BA", "AB C"])
+        assert finals(answers) == ["AB C"]
+        assert [(answer["accepted"], answer["grammar_score"] > -0.47) for answer in answers if "result" in answer] == [
+            (True, True)
+        ]
     with connect(server.ws) as socket:
         assert finals(speak_to(socket, pcm, phrase_list=["BA C"])) in ([], ["BA C"])
     with connect(server.ws) as socket:

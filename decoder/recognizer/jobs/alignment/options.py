@@ -77,7 +77,9 @@ class AlignOptions(ChannelOptions, CompletedDictionary, _CorpusOptions):
         help="channel of recordings with several, counted from 0, or mix for their mean",
         heading="audio",
     )
-    upsample: bool = option(False, "accept audio of a lower sample rate than that of the model's training")
+    upsample: bool = option(
+        False, "accept audio of a lower sample rate than that of the model's training", heading="audio"
+    )
     format: tuple[Literal["textgrid", "eaf", "json", "ctm", "csv", "mlf"], ...] = option(
         ("textgrid",), "formats, separated by commas: textgrid, eaf (ELAN), json, ctm, csv, mlf", separator=",",
         metavar="NAMES", heading="results",

@@ -27,10 +27,13 @@ class PronouncedFile:
     ----------
     recording : RecordingFile
     pronunciation : Pronunciation
+    num_files : int
+        Number of recordings of the job.
     """
 
     recording: RecordingFile
     pronunciation: Pronunciation
+    num_files: int
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def pronounce(
         def deliver(recording: RecordingFile, pronunciation: Pronunciation, file: Path | None) -> None:
             if file is not None:
                 pronunciation.save(file, recording.path)
-            take(PronouncedFile(recording, pronunciation))
+            take(PronouncedFile(recording, pronunciation, len(recordings)))
 
         for number, (_, pronunciation) in enumerate(delivery.results(assess, deliver), 1):
             delivery.report.done(pronunciation is not None)

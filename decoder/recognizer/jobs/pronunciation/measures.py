@@ -24,6 +24,7 @@ EDGE = 3  # the first and the last third of a segment
 BAD_PHONE, BAD_WORD = 1.5, 7.0  # scores; the share of those below tells of the sentence
 PAUSE = 0.2  # seconds of silence between words that are heard as a pause
 NUM_BASIC = 11  # see `_basic`
+SHARE_BEST = 8  # column of `_basic`
 NUM_WORD, NUM_SENTENCE = 51, 48  # features
 
 

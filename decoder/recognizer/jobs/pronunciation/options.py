@@ -14,7 +14,10 @@ class _RecordingOptions(Options):
     """What is aligned, and with what."""
 
     bundle: Path = option(
-        help="file or directory that argonaut pack made", flag="bundle", metavar="BUNDLE", parse=file_name
+        help="file that argonaut pack made, or an installed one such as en",
+        flag="bundle",
+        metavar="BUNDLE",
+        parse=file_name,
     )
     audio: tuple[str, ...] = option(
         help="audio files, folders, or - for standard input", check=bool, expected="a file name", flag="audio",
@@ -52,6 +55,8 @@ class PronounceOptions(_RecordingOptions):
         num_texts = (self.text is not None) + (self.transcripts is not None)
         wrong = "is given with {transcripts}" if num_texts else "is missing"
         self.require("text", num_texts == 1, f"{wrong}; expected one of {{text}} and {{transcripts}}")
+        has_words = self.text is None or bool(self.text.split())
+        self.require("text", has_words, "is empty; expected the words that should be said")
         is_folder = self.output is None or not self.output.exists() or self.output.is_dir()
         self.require("output", is_folder, f"is {self.output}, a file; expected a directory")
 

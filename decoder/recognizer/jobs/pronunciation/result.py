@@ -80,13 +80,16 @@ class Pronunciation:
     seconds : float
         Duration of the audio.
     notes : tuple of str
-        What is unusual about the audio file.
+        What is unusual about the audio file, and whether another text was probably said.
+    matched : float
+        Share of the frames of a phone in which it is more likely than any other one, mean over all phones.
     """
 
     score: float
     words: tuple[ScoredWord, ...]
     seconds: float
     notes: tuple[str, ...] = ()
+    matched: float = 1.0
 
     def __str__(self) -> str:
         return "\n".join((f"{self.score:.1f} {self.text}", *(f"  {word}" for word in self.words)))
@@ -110,8 +113,9 @@ class Pronunciation:
         Returns
         -------
         dict
-            `text`, `score`, `seconds` and `words` with `word`, `start`, `end`, `score` and `phones`, each with `phone`,
-            `start`, `end`, `score` and, where another phone was probably said, `said`; `notes` unless they are empty.
+            `text`, `score`, `matched`, `seconds` and `words`, each with `word`, `start`, `end`, `score` and `phones`;
+            these have `phone`, `start`, `end`, `score` and, where another phone was probably said, `said`; `notes`
+            unless they are empty.
         """
         words = [
             {
@@ -124,7 +128,8 @@ class Pronunciation:
             }
             for word in self.words
         ]
-        content = {"text": self.text, "score": round(self.score, 2), "seconds": round(self.seconds, 3), "words": words}
+        content = {"text": self.text, "score": round(self.score, 2), "matched": round(self.matched, 3)}
+        content |= {"seconds": round(self.seconds, 3), "words": words}
         return content | ({"notes": list(self.notes)} if self.notes else {})
 
     def rows(self, name: str) -> Iterator[tuple[object, ...]]:

@@ -13,6 +13,7 @@ import soundfile
 from decoder import Recognizer
 from decoder.recognizer import pack
 from decoder.recognizer.front_end import FrontEnd
+from decoder.recognizer.recording import Recording
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.raw import RawFormat
 from readers.audio.resampling import resample
@@ -173,6 +174,15 @@ def spoken_with_pauses(seeds) -> tuple[np.ndarray, list[float]]:
         parts += [speak(["AB", "C"], np.random.default_rng(seed))[0] / 32768, silence(2 * RATE)]
         length += len(parts[-1]) + len(parts[-2])
     return np.concatenate(parts), starts
+
+
+def test_a_recording_without_words_says_how_loud_it_is(recognizer, samples):
+    assert recognizer.transcribe(samples, RATE).notes == ()
+    (note,) = recognizer.transcribe(silence(RATE), RATE).notes
+    assert note == "no words; the loudest sample is -20 dB of full scale"
+    recording = Recording("x", RATE, RATE, iter([np.zeros(5)]), 5)
+    recording.whole()
+    assert recording.loudness == "all samples are 0"
 
 
 def test_a_part_of_a_recording(recognizer, samples, tmp_path):

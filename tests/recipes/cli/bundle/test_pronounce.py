@@ -88,6 +88,11 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert bad.phones[0].score < 0.5
     assert good.words[0].score > bad.words[0].score + 4
     assert good.score > bad.score
+    assert good.matched > 0.9
+    assert (good.notes, bad.notes) == ((), ())
+    wrong = assessor.assess(speak(["C", "C", "C"], np.random.default_rng(1))[0].astype(np.int16), "AB BA", RATE)
+    assert wrong.as_dict()["matched"] < 1 / 3
+    assert wrong.notes[0].startswith("another text was probably said: ")
     aligned = argonaut.ForcedAligner.load(packed / "digits.argo", times="frames").align(packed / "speech.wav", "ab c")
     assert [word[:3] for word in good.words] == [word[:3] for word in aligned.words]
     assert [phone[:3] for phone in good.phones] == [
@@ -129,6 +134,12 @@ def test_the_command_scores_one_recording_and_folders(user, judged, trained, pac
     assert [row["said"] for row in rows if row["level"] == "phone"] == ["", "", "", "c", "", ""]
     assert any("folder/three.wav: not in text; expected its words there" in line for line in outcome.err)
     assert outcome.err[-1] == "files: 2 done, 0 skipped, 2 failed"
+    outcome = user.run("pronounce", bundle, "folder/one.wav", "folder/two.wav", "--text", "AB C", "-o", "out")
+    assert outcome.err == ["results: out (2 files)", "files: 2 done, 0 skipped, 0 failed"]
+    outcome = user.run("pronounce", bundle, "folder/one.wav", "folder/two.wav", "--text", "AB C")
+    assert [line.partition(": ")[0] for line in outcome.out if line.startswith("folder")] == [
+        "folder/one.wav", "folder/two.wav"
+    ]  # fmt: skip
     outcome = user.run("pronounce", bundle, "folder/two.wav", "--text", "AB C", "--format", "textgrid", "-o", "out")
     tiers = {tier.name: tier for tier in read_textgrid(user.root / "out/two.TextGrid")}
     assert [interval.text for interval in tiers["said"].intervals if interval.text] == ["c"]
@@ -169,6 +180,7 @@ def test_a_picture_of_raw_samples(user, judged, trained, packed):
     )
     assert outcome.status == 0
     assert (user.root / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert outcome.err[-1] == "results: a.png"
 
 
 @pytest.mark.parametrize("audio", [["speech.wav", "other.wav"], ["-"]])
@@ -183,9 +195,10 @@ def test_inputs_are_not_overwritten(user, packed):
     speech = (packed / "speech.wav").read_bytes()
     user.write("speech.wav", speech)
     user.write("speech.txt", "speech AB C\n")
-    outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--text", "AB", "--picture", "speech.wav")
-    assert "speech.wav: is an input and would be overwritten" in outcome.fault
-    assert (user.root / "speech.wav").read_bytes() == speech
+    user.write("speech.png", speech)
+    outcome = user.run("pronounce", packed / "digits.argo", "speech.png", "--text", "AB", "--picture", "speech.png")
+    assert "speech.png: is an input and would be overwritten" in outcome.fault
+    assert (user.root / "speech.png").read_bytes() == speech
     outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--transcripts", "speech.txt", "-o", ".")
     assert "speech.txt: is an input and would be overwritten" in outcome.fault
     outcome = user.run("pronounce", packed / "digits.argo", "speech.wav", "--text", "AB", "-o", ".")
@@ -207,6 +220,8 @@ def test_a_bundle_without_a_map_is_refused(user, packed):
     ("arguments", "message"),
     [
         ([], "--text is missing; expected one of --text and --transcripts"),
+        (["--text", " "], "--text is empty; expected the words that should be said"),
+        (["--text", "A", "--picture", "a.jpg"], "--picture is a.jpg; expected the name of a PNG file"),
         (["--text", "A", "--transcripts", "text"], "--text is given with --transcripts; expected one of"),
         (["--text", "A", "--folds", "3"], "--folds is given without --train"),
         (["--train", "scores"], "--output is missing; expected the name of the new bundle"),

@@ -318,7 +318,7 @@ def test_the_first_call_in_python_says_that_it_compiles(packed, tmp_path):
     ]
     assert [one.stdout for one in runs] == ["AB C\n"] * 2
     first = runs[0].stderr.splitlines()[0]
-    assert first == f"compiling kernels, once per installation; they are kept in {tmp_path}"
+    assert first == f"compiling kernels, each once (all: argonaut warmup); they are kept in {tmp_path}"
     assert runs[1].stderr == ""
 
 

@@ -11,6 +11,7 @@ from readers.errors import ConfigError, FormatError, GraphError
 from readers.htk.mlf import read_mlf
 from recipes.cli.argon import command as argon
 from recipes.cli.main import main
+from tests.recipes.cli.bundle.conftest import silence
 from tests.recipes.systems.small_system import RATE, speak
 
 
@@ -65,6 +66,26 @@ def test_a_stream_with_a_grammar_has_slots(recognizer, recording):
     samples = samples.astype(np.int16)
     (event,) = [event for event in (*stream.push(samples), *stream.finish()) if event.is_final]
     assert [(slot.name, slot.value) for slot in event.slots] == [("first", "AB"), ("all", "AB"), ("last", "1")]
+
+
+def test_streams_judge_each_utterance_as_files_are_judged(recognizer, recording):
+    listener = recognizer.with_grammar(["AB C"])
+    for words in (["AB", "C"], ["CAB"]):
+        path = recording(*words)
+        stream = listener.stream(RATE, endpoint=None)
+        samples = read_audio(path)[0].astype(np.int16)
+        (event,) = [event for event in (*stream.push(samples), *stream.finish()) if event.is_final]
+        whole = listener.transcribe(path)
+        assert event.accepted is whole.accepted is (words == ["AB", "C"])
+        if whole.accepted:  # a file may have several sentences, an utterance of a stream has one
+            assert event.grammar_score == pytest.approx(whole.grammar_score, abs=1e-3)
+    stream = listener.stream(RATE)  # the utterance after a pause is judged on its own, with the end of the pause
+    pause = np.round(silence(2 * RATE) * 32768).astype(np.int16)
+    events = stream.push(np.concatenate([samples, pause, read_audio(recording("AB", "C"))[0].astype(np.int16)]))
+    finals = [event for event in (*events, *stream.finish()) if event.is_final]
+    assert [event.accepted for event in finals] == [False, True]
+    plain = recognizer.stream(RATE, endpoint=None)
+    assert (*plain.push(samples), *plain.finish())[-1].accepted is None
 
 
 def test_other_words_are_rejected(recognizer, recording):
@@ -207,8 +228,19 @@ def test_transcribe_with_a_grammar(two, packed, capsys):
 def test_streams_on_the_command_line_take_a_grammar(two, packed, capsys):
     folder, grammar = two
     options = ["--grammar", str(grammar), "--stream"]
-    assert main(["transcribe", str(packed / "digits.argo"), str(folder / "inside.wav"), *options]) == 0
-    assert "AB C" in capsys.readouterr().out
+    bundle = str(packed / "digits.argo")
+    assert main(["transcribe", bundle, str(folder / "inside.wav"), *options]) == 0
+    assert capsys.readouterr().out == "AB C\n"
+    assert main(["transcribe", bundle, str(folder / "outside.wav"), *options]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""  # a program that reads commands would obey them
+    assert printed.err.startswith(f"rejected: {folder}/outside.wav 0.00-")
+    assert main(["transcribe", bundle, str(folder / "outside.wav"), *options, "--threshold", "-20"]) == 0
+    assert capsys.readouterr().out.startswith("AB C")
+    assert main(["transcribe", bundle, str(folder / "outside.wav"), *options, "--format", "json"]) == 0
+    (final,) = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if line["type"] == "final"]
+    assert final["accepted"] is False
+    assert final["grammar_score"] < -1
 
 
 def test_a_graph_of_a_grammar_is_decoded_without_a_language_model(two, user, capsys):
@@ -229,3 +261,12 @@ def test_a_graph_of_a_grammar_is_decoded_without_a_language_model(two, user, cap
     assert f"error: states.list + dict + {grammar}: " in capsys.readouterr().err
     assert main([*graph[:5], *graph[7:], "--grammar", str(grammar)]) == 2
     assert "--grammar is given without --dict; expected a dictionary" in capsys.readouterr().err
+
+
+def test_words_of_a_list_have_its_pronunciations_in_a_grammar(two, packed, tmp_path, capsys):
+    folder, _ = two
+    (tmp_path / "names").write_text("ANNA a b c\n")
+    (tmp_path / "call.jsgf").write_text("#JSGF V1.0; grammar g; public <s> = anna {name};")
+    command = ["transcribe", str(packed / "digits.argo"), str(folder / "inside.wav"), "--grammar"]
+    assert main([*command, str(tmp_path / "call.jsgf"), "--words", str(tmp_path / "names")]) == 0
+    assert capsys.readouterr().out == "ANNA\n"
