@@ -178,8 +178,8 @@ def judgement_object(accepted: bool | None, score: float | None) -> dict[str, ob
     """Return what JSON says of an utterance's `accepted` and `grammar_score`; nothing without a grammar."""
     if accepted is None:
         return {}
-    is_number = score is not None and math.isfinite(score)
-    return {"accepted": accepted, "grammar_score": round(score, 3) if is_number else None}
+    rounded = round(score, 3) if score is not None and math.isfinite(score) else None
+    return {"accepted": accepted, "grammar_score": rounded}
 
 
 def slot_objects(slots: Iterable[Slot]) -> list[dict[str, object]]:
