@@ -94,12 +94,22 @@ def make_bundle(
     return call("pack", PackOptions(experiment=experiment, recipe=recipe, parts=parts, about=about, output=bundle))
 
 
-def score_pronunciation(bundle: Path, *, audio: Path, scores: Path, test: Path | None, speakers: Path) -> int:
+def score_pronunciation(
+    bundle: Path, *, audio: Path, scores: Path, test: Path | None, speakers: Path, also: Sequence[Path] = (),
+    also_scores: Sequence[Path] = (),
+) -> int:  # fmt: skip
     """Fit a map of pronunciation scores for a bundle; the other arguments are as in `argonaut pronounce --train`."""
     from recipes.cli.pronounce import CommandOptions
 
     options = CommandOptions(
-        bundle=bundle, output=bundle, audio=(f"{audio}",), train=scores, test=test, speakers=speakers
+        bundle=bundle,
+        output=bundle,
+        audio=(f"{audio}",),
+        train=scores,
+        also=tuple(also),
+        also_scores=tuple(also_scores),
+        test=test,
+        speakers=speakers,
     )
     return call("pronounce", options)
 

@@ -18,7 +18,9 @@ Other formats are json and textgrid, for Praat.  --picture draws one recording.
 The bundle needs a map to scores, which is fitted to recordings of speakers whom its network never heard, and to scores
 that experts gave them, a file such as scores.json of the corpus speechocean762:
   argonaut pronounce en recordings/ --train scores.json --folds 6 -o scored.argo
-With --folds, it is measured on speakers that are left out; --test SCORES measures it on other speakers.
+With --folds, it is measured on speakers that are left out; --test SCORES measures it on other speakers.  Speakers whom
+the network heard count, too, with a network that did not hear them:
+  argonaut pronounce en recordings/ --train unheard.jsonl --also other.argo --also-scores heard.jsonl -o scored.argo
 """
 
 from dataclasses import dataclass
@@ -50,12 +52,14 @@ class CommandOptions(PronounceOptions):
         metavar="SCORES",
         heading="training",
     )
+    also: tuple[Path, ...] = like(TrainPronunciationOptions, "also")
+    also_scores: tuple[Path, ...] = like(TrainPronunciationOptions, "also_scores")
     test: Path | None = like(TrainPronunciationOptions, "test")
     speakers: Path | None = like(TrainPronunciationOptions, "speakers")
     folds: int = like(TrainPronunciationOptions, "folds")
 
     def _check(self) -> None:
-        for name in ("test", "speakers", "folds"):
+        for name in ("also", "also_scores", "test", "speakers", "folds"):
             self.require(name, self.train is not None or not getattr(self, name), "is given without {train}")
         if self.train is None:
             super()._check()
@@ -132,7 +136,8 @@ def _train(options: CommandOptions, console: Console) -> int:
     assert options.output is not None
     training = TrainPronunciationOptions(
         bundle=options.bundle, audio=options.audio, threads=options.threads, scores=options.train,
-        output=options.output, test=options.test, speakers=options.speakers, folds=options.folds,
+        output=options.output, also=options.also, also_scores=options.also_scores, test=options.test,
+        speakers=options.speakers, folds=options.folds,
         reading=options.reading,
     )  # fmt: skip
     with console.progress("files") as progress:

@@ -16,11 +16,12 @@ from decoder import g2p
 from readers.common.files import write_json
 from readers.config.options import like, option
 from recipes import job
-from recipes.english.corpus import LICENCE, WEAKNESSES, join_corpora
+from recipes.english.corpus import LICENCE, OCEAN, WEAKNESSES, join_corpora
 from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.packing import AboutOptions, PackOptions, PartOptions
 from recipes.speechocean.corpus import Speechocean, write_joined_dictionary
+from recipes.speechocean.halves import Halves
 from recipes.speechocean.pronunciation import PronunciationMap
 from recipes.stages import Stage, call
 from recipes.steps import calibrate
@@ -62,9 +63,12 @@ class Recipe(own.Recipe):
             min_minutes=options.min_minutes, language="en", overrides=options.overrides,
         ))  # fmt: skip
         self.language_models = {"trained": "LM of the training transcripts and a text"}
+        ocean = self.joined.ocean
+        heard = sorted(set(ocean.table("utt2spk").values()) - set(self.joined.ocean_dev))
         self.pronunciation = PronunciationMap(
-            self.joined.ocean, self.bundle, options.out / "pronunciation", self.joined.ocean_dev
-        )
+            ocean, self.bundle, options.out / "pronunciation", self.joined.ocean_dev,
+            halves=Halves.of(self, heard, f"{OCEAN}-"),
+        )  # fmt: skip
 
     def stages(self) -> list[Stage]:
         stages = super().stages()

@@ -107,8 +107,8 @@ class CrossEntropy(Network):
     tuned_on = "dev"
     configs = (CONFIG / "own.cntk",)
 
-    def __init__(self, recipe: "Recipe", first: bool):
-        super().__init__(recipe, "first" if first else "final", "own.dnn")
+    def __init__(self, recipe: "Recipe", first: bool, folder: str = ""):
+        super().__init__(recipe, folder or ("first" if first else "final"), "own.dnn")
         self.is_first = first
 
     @property
@@ -124,11 +124,11 @@ class CrossEntropy(Network):
         """Make the graphs that stage graph has not made."""
         return self.recipe.make_graphs(*(name for name in self.recipe.graph_names if name != "trained"))
 
-    def train(self) -> int:
+    def train(self, *settings: str) -> int:
         from readers.htk.frame_labels import read_state_list
 
         sizes = [*self.recipe.sizes.arguments(self.is_first), f"InputDim={self.window * self.recipe.feature_dim}"]
-        return cntk(self.arguments(f"NumSenones={len(read_state_list(self.recipe.senones))}", *sizes))
+        return cntk(self.arguments(f"NumSenones={len(read_state_list(self.recipe.senones))}", *sizes, *settings))
 
     def arguments(self, *settings: str) -> list[str]:
         recipe = self.recipe

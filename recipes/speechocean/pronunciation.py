@@ -10,6 +10,7 @@ from decoder.recognizer.jobs.pronunciation.fitting import LEAST_SPEAKERS
 from readers.common.files import write_lines
 from readers.results.expert_scores import UTTERANCE, read_entries
 from recipes.speechocean.corpus import Speechocean
+from recipes.speechocean.halves import Halves
 from recipes.stage_settings import file_settings
 from recipes.stages import Stage
 from recipes.steps import score_pronunciation
@@ -23,6 +24,7 @@ class PronunciationMap:
     bundle: gets the map.
     home: a directory for the scores of both sets of speakers.
     fitted, tested: names of the speakers; without any in `tested`, the map is not measured.
+    halves: networks for speakers of the training, to whose scores it is fitted as well.
     """
 
     corpus: Speechocean
@@ -30,21 +32,27 @@ class PronunciationMap:
     home: Path
     fitted: Collection[str]
     tested: Collection[str] = ()
+    halves: Halves | None = None
 
     def stages(self) -> list[Stage]:
-        """Return the stage that follows pack, none for a corpus without scores."""
+        """Return the stages that follow pack, none for a corpus without scores."""
         if not self.corpus.scores.is_file():
             return []
         settings = {"fitted": " ".join(self.fitted), "tested": " ".join(self.tested)}
+        halves = [] if self.halves is None else [self.halves.stage()]
+        needs = ("pack", *(stage.name for stage in halves))
         return [
-            Stage("pronunciation", "a map of pronunciation scores, in the bundle", self.fit, ("pack",),
+            *halves,
+            Stage("pronunciation", "a map of pronunciation scores, in the bundle", self.fit, needs,
                   settings | file_settings(self.corpus.scores)),
         ]  # fmt: skip
 
     def fit(self) -> int:
         speaker_of = self.corpus.table("utt2spk")
         files = {}
-        for name, speakers in (("fitted", self.fitted), ("tested", self.tested)):
+        networks = {} if self.halves is None else {f"half{each.home.name}": each for each in self.halves.networks}
+        sets = {"fitted": self.fitted, "tested": self.tested}
+        for name, speakers in (sets | {name: network.unheard for name, network in networks.items()}).items():
             entries = [
                 {UTTERANCE: utterance, **entry}
                 for _, utterance, entry in read_entries(self.corpus.scores)
@@ -64,4 +72,6 @@ class PronunciationMap:
         return score_pronunciation(
             self.bundle, audio=Path(audio), scores=files["fitted"], test=files.get("tested"),
             speakers=self.home / "utt2spk",
+            also=[network.bundle for name, network in networks.items() if name in files],
+            also_scores=[files[name] for name in networks if name in files],
         )  # fmt: skip

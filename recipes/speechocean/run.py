@@ -21,6 +21,7 @@ from recipes.own import run as own
 from recipes.own.options import OwnDictionary, OwnOptions
 from recipes.own.sets import read_names
 from recipes.speechocean.corpus import LISTS, Speechocean, write_joined_dictionary
+from recipes.speechocean.halves import Halves
 from recipes.speechocean.pronunciation import PronunciationMap
 from recipes.stages import Stage
 
@@ -73,12 +74,17 @@ class Recipe(own.Recipe):
             dev_speakers=dev_speakers, test_speakers=test_speakers, min_minutes=options.min_minutes,
             language="en", overrides=options.overrides,
         ))  # fmt: skip
+        fitted = read_names(dev_speakers) or ()
+        tested = read_names(test_speakers) or ()
+        heard = sorted(set(corpus.table("utt2spk").values()) - {*fitted, *tested})
+        has_aligner = options.final == "lfmmi" and len(heard) > 1
         self.pronunciation = PronunciationMap(
             corpus,
             self.bundle,
             options.out / "pronunciation",
-            read_names(dev_speakers) or (),
-            read_names(test_speakers) or (),
+            fitted,
+            tested,
+            Halves.of(self, heard) if has_aligner else None,
         )
         self.children = corpus.children()
         self.language_models = {"trained": f"LM of the training transcripts{' and a text' if options.text else ''}"}

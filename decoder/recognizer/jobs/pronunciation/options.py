@@ -73,6 +73,17 @@ class TrainPronunciationOptions(_RecordingOptions):
 
     scores: Path = option(help="scores of experts: scores.json as of speechocean762, or lines with an object each")
     output: Path = option(help="bundle with the map", flag="-o --output", metavar="BUNDLE", parse=file_name)
+    also: tuple[Path, ...] = option(
+        (),
+        "bundle of another network, for speakers whom that of {bundle} heard in its training (repeatable)",
+        flag="--also",
+        metavar="BUNDLE",
+        parse=file_name,
+    )
+    also_scores: tuple[Path, ...] = option(
+        (), "scores of the speakers for {also}, a file for each", flag="--also-scores", metavar="SCORES",
+        parse=file_name,
+    )  # fmt: skip
     test: Path | None = option(None, "scores of other speakers, with which the map is measured", metavar="SCORES")
     speakers: Path | None = option(
         None, "lines UTTERANCE SPEAKER, as Kaldi's utt2spk (default: the folder of a recording is its speaker)"
@@ -85,3 +96,7 @@ class TrainPronunciationOptions(_RecordingOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("folds", self.folds != 1, "is 1; expected 0, or at least 2 groups")
+        are_pairs = len(self.also) == len(self.also_scores)
+        self.require(
+            "also_scores", are_pairs, f"is given {len(self.also_scores)} times; expected once for each {{also}}"
+        )

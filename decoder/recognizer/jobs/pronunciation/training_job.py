@@ -62,7 +62,8 @@ class TrainPronunciationResult:
 def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progress = silent) -> TrainPronunciationResult:
     """Align recordings, fit a map from their measures to the scores of experts, and write a bundle that has it.
 
-    The acoustic model should not have been trained on these speakers, as it is too sure of them.
+    The acoustic model should not have been trained on these speakers, as it is too sure of them.  The recordings of
+    those on whom it was trained can be aligned by another one, `also`, of a training without them.
 
     Parameters
     ----------
@@ -78,7 +79,8 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     Raises
     ------
     ArgonautError, OSError
-        For a fault in what all recordings share, and with too few scores; the report lists faults of single recordings.
+        For a fault in what all recordings share, with too few scores, and for another network with other phones; the
+        report lists faults of single recordings.
 
     Examples
     --------
@@ -86,7 +88,9 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     output="scored.argo", folds=6)).cross_validated["phones"].correlation``
     """
     bundle = Bundle.open(options.bundle)
-    require_bundle_path(options.output, bundle.is_compact, [options.scores, options.test, options.speakers])
+    require_bundle_path(
+        options.output, bundle.is_compact, [options.scores, *options.also_scores, options.test, options.speakers]
+    )
     recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     audio = by_name(recordings)
     speakers = _speakers(options.speakers, audio)
@@ -100,7 +104,7 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
         aligner = ForcedAligner.load(options.bundle, audio=settings)
         inventory = list(aligner.goodness.phones)
 
-        def judged(path: Path, stage: str) -> list[JudgedUtterance]:
+        def judged(path: Path, aligner: ForcedAligner, stage: str) -> list[JudgedUtterance]:
             """Align the recordings that a file has scores of."""
             scores = read_expert_scores(path)
             names = match_names(scores, audio)
@@ -124,14 +128,19 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
                 raise ConfigError(f"{path}: none of {len(names)} recordings can be aligned; the last: {file}: {reason}")
             return utterances
 
-        utterances = judged(options.scores, "align")
+        utterances = judged(options.scores, aligner, "align")
+        for other, scores in zip(options.also, options.also_scores, strict=True):
+            other_aligner = ForcedAligner.load(other, audio=settings)
+            if list(other_aligner.goodness.phones) != inventory:
+                raise ConfigError(f"{other}: a network with other phones than {options.bundle}; expected the same")
+            utterances += judged(scores, other_aligner, "align")
         model = fit_pronunciation(utterances, inventory)
         about = dict(model.about)
         if options.folds:
             cross_validated = cross_validate(utterances, inventory, options.folds, progress=progress)
             about["cross_validated"] = _figures(cross_validated)
         if options.test is not None:
-            test_set = judged(options.test, "test")
+            test_set = judged(options.test, aligner, "test")
             tested = agreement(test_set, [model(utterance.measures) for utterance in test_set])
             about["tested"] = _figures(tested)
     content = replace(model, about=about).as_bytes()

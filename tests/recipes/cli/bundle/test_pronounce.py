@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import argonaut
-from decoder.recognizer import Bundle
+from decoder.recognizer import Bundle, ForcedAligner
 from decoder.recognizer.jobs.pronunciation import PronunciationAssessor
 from readers.audio.audio_file import read_audio, write_wav
 from readers.config.options import OptionFault
@@ -98,6 +98,34 @@ def test_a_map_learns_what_the_expert_hears(judged, trained, packed):
     assert [phone[:3] for phone in good.phones] == [
         phone[:3] for phone in aligned.phones if phone.confidence is not None
     ]
+
+
+@pytest.mark.slow
+def test_other_networks_align_the_speakers_that_a_network_heard(judged, trained, packed, tmp_path, monkeypatch):
+    lines = (judged / "scores.jsonl").read_text().splitlines()
+    middle = 3 * NUM_SENTENCES
+    for name, part in (("unheard", lines[:middle]), ("heard", lines[middle:])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(part))
+    options = argonaut.TrainPronunciationOptions(
+        bundle=packed / "digits.argo", audio=[str(judged)], scores=tmp_path / "unheard.jsonl", threads=1,
+        also=[packed / "digits.argo"], also_scores=[tmp_path / "heard.jsonl"], test=judged / "scores.jsonl",
+        output=tmp_path / "scored.argo",
+    )  # fmt: skip
+    result = argonaut.train_pronunciation(options)
+    assert (result.num_utterances, result.num_speakers) == (40, NUM_SPEAKERS)
+    assert result.tested == trained.tested  # the same utterances by the same network
+    load = ForcedAligner.load
+    names = iter(["b", "x"])  # of a phone of both networks
+
+    def loaded(*arguments, **named):
+        aligner = load(*arguments, **named)
+        rows = aligner.goodness.phones
+        rows[next(names)] = rows.pop("b")
+        return aligner
+
+    monkeypatch.setattr(ForcedAligner, "load", loaded)
+    with pytest.raises(ConfigError, match=r"digits\.argo: a network with other phones than .*; expected the same"):
+        argonaut.train_pronunciation(options)
 
 
 @pytest.mark.slow
@@ -224,6 +252,11 @@ def test_a_bundle_without_a_map_is_refused(user, packed):
         (["--text", "A", "--picture", "a.jpg"], "--picture is a.jpg; expected the name of a PNG file"),
         (["--text", "A", "--transcripts", "text"], "--text is given with --transcripts; expected one of"),
         (["--text", "A", "--folds", "3"], "--folds is given without --train"),
+        (["--text", "A", "--also", "x.argo"], "--also is given without --train"),
+        (
+            ["--train", "scores", "-o", "y.argo", "--also", "x.argo"],
+            "--also-scores is given 0 times; expected once for",
+        ),
         (["--train", "scores"], "--output is missing; expected the name of the new bundle"),
         (["--train", "scores", "-o", "x.argo", "--text", "A"], "--text is given with --train; expected only one"),
     ],
