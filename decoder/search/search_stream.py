@@ -175,7 +175,7 @@ class SearchStream:
         Returns
         -------
         (n,) bool
-            Of the frames searched while any token was alive; without any after `finish`.
+            Of the frames so far; when no token is alive, only of those of words that were certain; none after `finish`.
         """
         paths = [*self._stable.pieces] if not self.alive else [*self._stable.pieces, _without_costs(*self._tail())]
         path = _joined(paths) if paths else SearchPath.empty()

@@ -16,7 +16,7 @@ def model():
 def test_missing_words_are_guessed_the_most_doubtful_first(model, tmp_path):
     guesses = complete_dictionary(entries(5), [entries(5)[0].word, "xotu", "bame", "xotu", "b4"], model, 2)
     assert guesses.words == ["bame", "xotu"]
-    assert guesses.without == [("b4", "letters '4' are not in the model")]
+    assert guesses.without == [("b4", "letters '4' are not in the model; expected numbers as words")]
     best = [entry.probability for word in guesses.words for entry in guesses.entries if entry.word == word]
     assert min(best) > 0
     guesses.write(tmp_path / "guessed.dict")
@@ -64,7 +64,8 @@ def test_numbers_have_the_pronunciations_of_the_dictionary(english):
 def test_digits_in_another_language_are_unknown_letters(model, english):
     assert english.language == "english"
     assert model.language is None
-    assert complete_dictionary([], ["24"], model).without == [("24", "letters '2', '4' are not in the model")]
+    reason = "letters '2', '4' are not in the model; expected numbers as words"
+    assert complete_dictionary([], ["24"], model).without == [("24", reason)]
 
 
 def test_words_that_need_other_phones_or_a_model(model):

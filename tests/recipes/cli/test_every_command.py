@@ -78,7 +78,7 @@ def test_help_shows_an_example_and_imports_nothing_heavy(command):
 
 def test_unknown_command_lists_the_known_ones(capsys):
     assert main(["frobnicate"]) == 2
-    assert "'frobnicate' is unknown; expected import, hcopy, " in capsys.readouterr().err
+    assert "'frobnicate' is unknown; expected transcribe, align, " in capsys.readouterr().err
 
 
 def test_misspelt_command_gets_a_suggestion(capsys):
