@@ -197,7 +197,6 @@ class Recognition:
             raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
         # An utterance of a stream ends with its sentence: the next one begins with a search of its own.
         self.decoder = decoder.with_options(partial=True, new_sentence=None)
-        self.stages = stages
         self.endpoint = endpoint
         self.block = block
         self._period = period

@@ -24,7 +24,7 @@ VOSK = "am"  # directory of final.mdl in models of vosk
 VOSK_CHUNK = 24  # frames that vosk scores at a time
 CMVN = "cmvn_opts"
 # Beside models of features whose sliding mean is subtracted, in Kaldi's experiments and in directories of vosk.
-ONLINE_CMVN = ("online_cmvn", "global_cmvn.stats")
+SLIDING_MEAN = ("online_cmvn", "global_cmvn.stats")
 MOST_DELTAS = 10  # order and window
 SPEAKER_INDEPENDENT = "final.alimdl"  # beside a final.mdl of features that are transformed for each speaker
 
@@ -63,7 +63,7 @@ def convert_acoustic_model(
         log(f"{ivectors}: left out; the model takes no i-vectors")
         ivectors = None
     settings = dict(about.settings)
-    for name in ONLINE_CMVN:
+    for name in SLIDING_MEAN:
         if (path.parent / name).is_file():
             raise ConfigError(f"{path.parent / name}: features without their sliding mean; expected plain features")
     if subtracts_mean(path.parent, by_default=not is_network):
