@@ -103,14 +103,16 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
         settings = AudioOptions(channel=reading.channel, upsample=reading.upsample, raw=reading.raw)
         aligner = ForcedAligner.load(options.bundle, audio=settings)
         inventory = list(aligner.goodness.phones)
+        others = [ForcedAligner.load(other, audio=settings) for other in options.also]
+        for other, other_aligner in zip(options.also, others, strict=True):
+            if list(other_aligner.goodness.phones) != inventory:
+                raise ConfigError(f"{other}: a network with other phones than {options.bundle}; expected the same")
+        paths = [options.scores, *options.also_scores, *([] if options.test is None else [options.test])]
+        judgements = {path: _judgements(path, audio) for path in paths}  # faults come before the first alignment
 
         def judged(path: Path, aligner: ForcedAligner, stage: str) -> list[JudgedUtterance]:
             """Align the recordings that a file has scores of."""
-            scores = read_expert_scores(path)
-            names = match_names(scores, audio)
-            if not names:
-                some = ", ".join(sorted(scores)[:3])
-                raise FormatError(f"{path}: scores of {some}; expected those of the audio files, such as {min(audio)}")
+            scores, names = judgements[path]
             utterances = []
 
             def align(name: str) -> JudgedUtterance:
@@ -129,11 +131,8 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
             return utterances
 
         utterances = judged(options.scores, aligner, "align")
-        for other, scores in zip(options.also, options.also_scores, strict=True):
-            other_aligner = ForcedAligner.load(other, audio=settings)
-            if list(other_aligner.goodness.phones) != inventory:
-                raise ConfigError(f"{other}: a network with other phones than {options.bundle}; expected the same")
-            utterances += judged(scores, other_aligner, "align")
+        for path, other_aligner in zip(options.also_scores, others, strict=True):
+            utterances += judged(path, other_aligner, "align")
         model = fit_pronunciation(utterances, inventory)
         about = dict(model.about)
         if options.folds:
@@ -150,6 +149,16 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
         report, bundle, cross_validated, tested, model.about["utterances"], model.about["speakers"],
         tuple(shared_speakers),
     )  # fmt: skip
+
+
+def _judgements(path: Path, audio: Mapping[str, str]) -> tuple[dict[str, SentenceScores], dict[str, str]]:
+    """Return the scores of a file, and the recording of each.  Raises FormatError for scores of no recording."""
+    scores = read_expert_scores(path)
+    names = match_names(scores, audio)
+    if not names:
+        some = ", ".join(sorted(scores)[:3])
+        raise FormatError(f"{path}: scores of {some}; expected those of the audio files, such as {min(audio)}")
+    return scores, names
 
 
 def _figures(agreements: Mapping[str, Agreement]) -> dict[str, dict[str, float | None]]:
