@@ -43,8 +43,8 @@ class Half(CrossEntropy):
         speaker_of = read_speakers(out / "corpus" / SPEAKERS)
         unheard = {f"{self.prefix}{name}" for name in self.unheard}
         entries = read_scp(out / "lists" / "train.scp")
-        heard = [entry for entry in entries if speaker_of[Path(entry.key).stem] not in unheard]
-        script = self.home / "train.scp"
+        heard = [entry for entry in entries if speaker_of[Path(entry.key).name] not in unheard]
+        script = out / "lists" / f"train.half{self.home.name}.scp"  # not in the directory where the training continues
         write_scp(script, heard)
         frames = len(heard) * self.recipe.facts.frames // len(entries)
         return super().train(f"TrainList={script}", f"EpochFrames={max(frames // MINIBATCH, 1) * MINIBATCH}", *settings)
@@ -69,8 +69,10 @@ class Halves:
     networks: tuple[Half, Half]
 
     @classmethod
-    def of(cls, recipe: "Recipe", speakers: Sequence[str], prefix: str = "") -> "Halves":
-        """Return the networks for some speakers of the training, at least two; prefix: as for `Half`."""
+    def of(cls, recipe: "Recipe", speakers: Sequence[str], prefix: str = "") -> "Halves | None":
+        """Return the networks for some speakers of the training, None for fewer than two; prefix: as for `Half`."""
+        if len(speakers) < 2:
+            return None
         return cls((Half(recipe, 0, speakers[::2], prefix), Half(recipe, 1, speakers[1::2], prefix)))
 
     def stage(self) -> Stage:

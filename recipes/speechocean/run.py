@@ -77,7 +77,7 @@ class Recipe(own.Recipe):
         fitted = read_names(dev_speakers) or ()
         tested = read_names(test_speakers) or ()
         heard = sorted(set(corpus.table("utt2spk").values()) - {*fitted, *tested})
-        has_aligner = options.final == "lfmmi" and len(heard) > 1
+        has_aligner = options.final == "lfmmi"
         self.pronunciation = PronunciationMap(
             corpus,
             self.bundle,

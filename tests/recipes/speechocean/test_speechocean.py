@@ -71,7 +71,7 @@ def test_it_ends_with_the_error_rates_of_all_systems_and_a_bundle(finished, monk
         for x in lines
     )
     assert Recognizer.load("exp/speechocean.argo").transcribe("corpus/WAVE/SPEAKER0101/010100000.WAV").text
-    heard = [{line.split("/")[1][:4] for line in read_lines(f"exp/halves/{half}/train.scp")} for half in (0, 1)]
+    heard = [{line.split("/")[1][:4] for line in read_lines(f"exp/lists/train.half{half}.scp")} for half in (0, 1)]
     assert heard == [{"0002"}, {"0001", "0003"}]  # and half 0 scores the others
     assert ForcedAligner.load("exp/halves/0/half.argo").align("corpus/WAVE/SPEAKER0001/000100000.WAV", "ab").words
     assert "corpus/resource/scores.json: scores of 1 development speakers; no map without 4" in lines

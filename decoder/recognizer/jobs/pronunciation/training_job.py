@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,9 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
     """
     bundle = Bundle.open(options.bundle)
     require_bundle_path(
-        options.output, bundle.is_compact, [options.scores, *options.also_scores, options.test, options.speakers]
+        options.output,
+        bundle.is_compact,
+        [options.scores, *options.also, *options.also_scores, options.test, options.speakers],
     )
     recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     audio = by_name(recordings)
@@ -109,6 +112,9 @@ def train_pronunciation(options: TrainPronunciationOptions, *, progress: Progres
                 raise ConfigError(f"{other}: a network with other phones than {options.bundle}; expected the same")
         paths = [options.scores, *options.also_scores, *([] if options.test is None else [options.test])]
         judgements = {path: _judgements(path, audio) for path in paths}  # faults come before the first alignment
+        missing = sorted({*chain(*(names.values() for _, names in judgements.values()))} - speakers.keys())
+        if missing:
+            raise ConfigError(f"{options.speakers}: no speaker of {missing[0]}; expected each recording with scores")
 
         def judged(path: Path, aligner: ForcedAligner, stage: str) -> list[JudgedUtterance]:
             """Align the recordings that a file has scores of."""
@@ -195,7 +201,4 @@ def _speakers(path: Path | None, audio: Mapping[str, str]) -> dict[str, str]:
                 table[utterance] = speaker
             case _:
                 raise FormatError(f"{path}:{number}: {line.strip()[:40]!r}; expected an utterance and its speaker")
-    names = {recording: table[name] for name, recording in match_names(table, audio).items()}
-    if missing := sorted(audio.keys() - names.keys()):
-        raise ConfigError(f"{path}: no speaker of {missing[0]}; expected each recording")
-    return names
+    return {recording: table[name] for name, recording in match_names(table, audio).items()}

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,8 @@ def test_other_networks_align_the_speakers_that_a_network_heard(judged, trained,
     result = argonaut.train_pronunciation(options)
     assert (result.num_utterances, result.num_speakers) == (40, NUM_SPEAKERS)
     assert result.tested == trained.tested  # the same utterances by the same network
+    with pytest.raises(OSError, match="is an input and would be overwritten"):
+        argonaut.train_pronunciation(replace(options, also=[judged / "scored.argo"], output=judged / "scored.argo"))
     load = ForcedAligner.load
     names = iter(["b", "x"])  # of a phone of both networks
 
@@ -285,6 +288,11 @@ def test_scores_must_be_those_of_the_recordings_and_of_enough_speakers(judged, p
         ConfigError, match=r"few.jsonl: none of 1 recordings can be aligned; the last: .*bad\.wav: .*XY"
     ):
         train(few)
+    (tmp_path / "utt2spk").write_text("s00 anna\ns01 anna\n")  # and no one else, who has no scores
+    few_of_anna = tmp_path / "anna.jsonl"
+    few_of_anna.write_text("\n".join((judged / "scores.jsonl").read_text().splitlines()[:2]))
+    with pytest.raises(ConfigError, match="16 phones with scores of 1 speakers; expected at least 200 of 4"):
+        train(few_of_anna, speakers=tmp_path / "utt2spk")
     (tmp_path / "utt2spk").write_text("s00 anna\ns01\n")
     with pytest.raises(argonaut.ArgonautError, match="utt2spk:2: 's01'; expected an utterance and its speaker"):
         train(few, speakers=tmp_path / "utt2spk")
