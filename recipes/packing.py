@@ -24,12 +24,11 @@ LayoutName = Literal[
 
 @dataclass(frozen=True)
 class AlignerLayout:
-    """A network that aligns, a graph of its phone models, the frames in its input, and its output node."""
+    """A network that aligns, a graph of its phone models, and the frames in its input."""
 
     model: str
     graph: str
     window: int
-    node: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Layout:
         parts: dict[str, Any] = {name: root / getattr(self, name) for name in names}
         if self.aligner is not None:
             parts |= {"aligner": root / self.aligner.model, "aligner_graph": root / self.aligner.graph}
-            parts |= {"aligner_window": self.aligner.window, "aligner_node": self.aligner.node}
+            parts["aligner_window"] = self.aligner.window
         return parts
 
 
@@ -88,7 +87,7 @@ LAYOUTS["own-given"] = replace(
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(
         LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}",
-        aligner=AlignerLayout("first/model/own.dnn", "graph/trained/graph.dg", window=21, node="HLast"),
+        aligner=AlignerLayout("first/model/own.dnn", "graph/trained/graph.dg", window=21),
     )
     for name in ("own", "own-given")
 )  # fmt: skip

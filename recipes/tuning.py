@@ -2,9 +2,9 @@
 
 Starting from given values, each option in turn takes the best value of its grid while the others are fixed; this is
 done twice.  The sets are small, so a step away from the start is made only if it avoids at least one word error.
-Values with which fewer utterances are unfinished come before all others.  Finally, the narrowest beam is chosen with
-which every utterance has the same words as with the widest, and no more utterances are unfinished or need a wider beam.
-To have no more errors is not enough: on a small set, the errors that a narrow beam adds and removes often cancel out.
+Values with which fewer utterances are unfinished come before all others.  Finally, the narrowest beam is chosen that
+changes no words, or few, of those with the widest, and with which no more utterances are unfinished or need a wider
+beam.  To count errors is not enough: on a small set, those that a narrow beam adds and removes often cancel out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,14 @@ class Grid:
     start: one of the candidates for each option.
     beams: in increasing order; the widest is used while the other options are chosen.
     fixed: options that are not chosen.
+    changed: share of the words found with the widest beam that a narrower one may change.
     """
 
     start: Mapping[str, float]
     values: Mapping[str, tuple[float, ...]]
     beams: tuple[float, ...]
     fixed: Mapping[str, float]
+    changed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,16 @@ def choose(
             }
             best[name] = min(values, key=costs.__getitem__)
     widest = attempt(best)
-    best["beam"] = next(beam for beam in grid.beams if _is_as_good(attempt({**best, "beam": beam}), widest))
+    narrowest = (beam for beam in grid.beams if _is_as_good(attempt({**best, "beam": beam}), widest, grid.changed))
+    best["beam"] = next(narrowest)
     return best, list(trials.values())
 
 
-def _is_as_good(outcome: Outcome, other: Outcome) -> bool:
-    return outcome.texts == other.texts and outcome.unfinished <= other.unfinished and outcome.widened <= other.widened
+def _is_as_good(outcome: Outcome, other: Outcome, changed: float) -> bool:
+    expected, found = ({str(number): text for number, text in enumerate(x.texts)} for x in (other, outcome))
+    changes = score(expected, found).total
+    is_near = changes.num_errors <= changed * changes.num_words
+    return is_near and outcome.unfinished <= other.unfinished and outcome.widened <= other.widened
 
 
 def decode_and_score(decoder: "Decoder", development: Development, workers: int) -> Outcome:

@@ -79,8 +79,11 @@ LATTICE_FREE_GRID = Grid(
     },
     # Without slack the search takes half the time: on 60 utterances of speechocean762's development set, 0.046 of real
     # time at beam 9, with WER 58.7 %, against 0.09 and 58.1 % with the default slack.
-    beams=(8.0, 9.0, 10.0),
+    beams=(7.5, 8.0, 8.5, 9.0, 10.0),
     fixed={"word_end_beam_frac": 1.0, "slack_decay": 0.0},
+    # With the bundle `en` and 1,047 words, beams 9, 8.5 and 8 change 1.7, 3.0 and 5.2 % of the words of 10: WER 30.5,
+    # 30.8 and 31.5 % instead of 30.6 %, in 0.47, 0.33 and 0.26 of the time.
+    changed=0.04,
 )
 
 

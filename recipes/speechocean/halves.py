@@ -13,7 +13,7 @@ from readers.corpora.directory import SPEAKERS, read_speakers
 from readers.htk.scp import read_scp, write_scp
 from recipes.own.networks import CrossEntropy
 from recipes.own.sizes import MINIBATCH
-from recipes.packing import LAYOUTS, PackOptions, PartOptions
+from recipes.packing import PackOptions, PartOptions
 from recipes.stages import Stage, call
 
 if TYPE_CHECKING:
@@ -50,14 +50,12 @@ class Half(CrossEntropy):
         return super().train(f"TrainList={script}", f"EpochFrames={max(frames // MINIBATCH, 1) * MINIBATCH}", *settings)
 
     def pack(self) -> int:
-        """Make the bundle, with the output that the bundle of the recipe has for alignment."""
+        """Make the bundle."""
         recipe = self.recipe
-        aligner = LAYOUTS["own-lfmmi"].aligner
-        assert aligner is not None
         parts = PartOptions(
             model=self.model, graph=recipe.graph_folder("trained") / "graph.dg", lm=recipe.lm_file("trained"),
             features=recipe.out / "config" / "plain.hcopy", dict=recipe.dictionary, window=self.window,
-            output_node=aligner.node, rate=recipe.facts.rate,
+            rate=recipe.facts.rate,
         )  # fmt: skip
         return call("pack", PackOptions(parts=parts, output=self.bundle))
 

@@ -1,5 +1,7 @@
 """Choosing search options: coordinate by coordinate, with a price on every step away from the start."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,16 +30,16 @@ def nothing(options):
     return 0
 
 
-def choose(monkeypatch, errors, unfinished=nothing, widened=nothing, text=nothing):
+def choose(monkeypatch, errors, unfinished=nothing, widened=nothing, text=nothing, grid=GRID):
     seen = []
 
     def decode_and_score(options, development, workers):
         seen.append(options)
         score = Score(substitutions=errors(options), num_sentences=1)
-        return Outcome(score, unfinished(options), widened(options), [[str(text(options))]])
+        return Outcome(score, unfinished(options), widened(options), [str(text(options)).split()])
 
     monkeypatch.setattr(tuning, "decode_and_score", decode_and_score)
-    chosen, trials = tuning.choose(Options(), Development({}, {}), GRID, workers=1)
+    chosen, trials = tuning.choose(Options(), Development({}, {}), grid, workers=1)
     assert [options for options, _ in trials] == seen, "each set of options is tried once"
     return chosen
 
@@ -66,6 +68,12 @@ def test_choose_the_narrowest_beam_with_which_the_words_are_the_same(monkeypatch
     assert choose(monkeypatch, lambda o: 6, text=lambda o: o["a"])["beam"] == 5
     assert choose(monkeypatch, lambda o: 6, text=lambda o: o["beam"])["beam"] == 10
     assert choose(monkeypatch, lambda o: 6 - (o["beam"] == 5), text=lambda o: o["beam"])["beam"] == 10
+
+
+@pytest.mark.parametrize(("changed", "beam"), [(0.5, 5), (0.49, 10)])
+def test_choose_the_narrowest_beam_that_changes_few_words(monkeypatch, changed, beam):
+    grid = replace(GRID, changed=changed)
+    assert choose(monkeypatch, lambda o: 6, text=lambda o: f"same {o['beam']}", grid=grid)["beam"] == beam
 
 
 def test_choose_values_with_which_every_utterance_is_finished(monkeypatch):
