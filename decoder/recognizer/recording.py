@@ -1,6 +1,5 @@
 """Recordings of any form: files, standard input and arrays, of any sample rate and number of channels."""
 
-import contextlib
 import io
 import itertools
 import math
@@ -19,7 +18,8 @@ from readers.audio.audio_stream import STANDARD_INPUT, AudioStream, open_audio
 from readers.audio.parts import audio_part
 from readers.audio.raw import PCM_16, RawFormat
 from readers.audio.resampling import Resampler, check_rate, resample
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.common.faults import prefixing
+from readers.errors import ConfigError, FormatError
 
 BLOCK = 1 << 16  # samples read at a time
 LONGEST = 120.0  # seconds
@@ -120,14 +120,14 @@ class AudioInput:
 
     def scores(self, recording: "Recording", samples: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the scores of samples at the target rate of a recording, and the frame period in 100 ns units."""
-        with _naming(recording.where):
+        with prefixing(recording.where):
             return self.front_end.score(samples, recording.target), self.front_end.period(recording.target)
 
     def search(
         self, recording: "Recording", samples: np.ndarray, decoder: Decoder
     ) -> tuple[np.ndarray, int, DecodingResult]:
         """Return scores and frame period, as of `scores`, and the result of a decoder."""
-        with _naming(recording.where):
+        with prefixing(recording.where):
             scores, result = self.front_end.search(samples, recording.target, decoder)
             return scores, self.front_end.period(recording.target), result
 
@@ -135,15 +135,6 @@ class AudioInput:
         """Return the stages of a stream from samples at `rate`, as programs give them, to those of the front end."""
         target = self.target(rate, "stream")
         return [SampleStage(self.channel), *([] if rate == target else [Resampler(rate, target)])]
-
-
-@contextlib.contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Put the name of a recording before errors."""
-    try:
-        yield
-    except ArgonautError as fault:
-        raise fault.reworded(f"{where}: {fault}") from fault
 
 
 def blocks_of(samples: np.ndarray) -> Iterator[np.ndarray]:

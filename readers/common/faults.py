@@ -141,3 +141,14 @@ def naming(path: str) -> Iterator[None]:
     except ArgonautError as fault:
         name = "" if path in str(fault) else f"{path}: "
         raise fault.reworded(f"{name}{fault}") from fault
+
+
+@contextlib.contextmanager
+def prefixing(name: str) -> Iterator[None]:
+    """Begin faults raised in the body with a name, unless they begin with it; a name may be a common word."""
+    try:
+        yield
+    except ArgonautError as fault:
+        if str(fault).startswith(f"{name}: "):
+            raise
+        raise fault.reworded(f"{name}: {fault}") from fault

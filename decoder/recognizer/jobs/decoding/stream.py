@@ -1,7 +1,7 @@
 """Recognises audio while it arrives from a pipe, a microphone program or a long file."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from acoustic.scoring.score_stream import ScoreStream
@@ -16,7 +16,7 @@ from readers.audio.audio_stream import STANDARD_INPUT, open_audio
 from readers.audio.raw import PCM_16
 from readers.audio.resampling import Resampler
 from readers.common.environment import Stopwatch, using_cores
-from readers.common.faults import one_line
+from readers.common.faults import one_line, prefixing
 from readers.common.files import require_writable
 from readers.common.report import IRREGULAR, Log, RunReport, silent
 from readers.errors import ArgonautError
@@ -96,7 +96,7 @@ class _Stream:
         target = target_rate(acoustic, front_end, rate, self.source)
         front_end.check_rate(target, self.source)
         resampling = [] if target == rate else [Resampler(rate, target)]
-        with _naming(f"{acoustic.features} and {self.source}"):
+        with prefixing(f"{acoustic.features} and {self.source}"):
             features = front_end.feature_stream(target, mean)
         self.period = front_end.period(target)
         columns = scorer.num_columns(streaming.block)
@@ -107,7 +107,7 @@ class _Stream:
     def run(self, take: Callable[[RecognitionEvent], None]) -> LiveResult:
         stopwatch = Stopwatch()
         try:
-            with _naming(self.source):
+            with prefixing(self.source):
                 for event in self.recognition.events(self.audio.blocks):
                     take(event)
                     self.count(event)
@@ -140,17 +140,6 @@ class _Stream:
         if self.output.outmlf:
             labels = [Label(_ticks(word.start), _ticks(word.end), word.text) for word in self.words]
             write_mlf(self.output.outmlf, [(f"*/{self.name}.rec", labels)])
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Prefix errors raised in the body with `name`."""
-    try:
-        yield
-    except ArgonautError as fault:
-        if str(fault).startswith(f"{name}: "):
-            raise
-        raise fault.reworded(f"{name}: {fault}") from fault
 
 
 def _ticks(seconds: float) -> int:
