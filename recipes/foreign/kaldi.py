@@ -37,7 +37,7 @@ DECODING = {"acoustic-scale": ("acweight", 1.0), "beam": ("beam", 16.0), "max-ac
 SEARCH = {"word_end_beam_frac": 1.0, "sil_cost": 0.0, "slack_decay": 0.0, "lookahead_sums": True}
 # A word on an arc with a transition-id makes a token of its own here, before the arc, which Kaldi's max-active does not
 # count; and Kaldi backs off between two words, where the tokens of many histories become one.
-TOKENS_PER_ACTIVE = 3
+TOKENS_PER_ACTIVE = 6
 MOST_TOKENS = 2**31 - 1
 GAUSSIAN_DECODING = {"acoustic-scale": 0.083333, "beam": 13.0}  # defaults of decode.sh for mixtures
 

@@ -294,7 +294,7 @@ def test_of_several_configurations_that_of_the_network_is_taken(directory):
 
 def test_search_options_of_a_directory_without_them_are_those_of_kaldi(tmp_path):
     options = search_options(tmp_path)
-    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 21000, 1.0)
+    assert (options["beam"], options["max_tokens"], options["acweight"]) == (16.0, 42000, 1.0)
     assert options["lookahead_sums"] is True
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "model.conf").write_text(f"--max-active={2**31 - 1}\n")
