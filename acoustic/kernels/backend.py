@@ -82,7 +82,7 @@ class Backend:
 
     @cached_property
     def kernels(self) -> Any:
-        """The kernels: CompiledKernels for float32 on the CPU, otherwise ArrayKernels."""
+        """The kernels: CompiledKernels for float32 on the CPU, ArrayKernels for double, CudaKernels on a GPU."""
         return self.kernels_with()
 
     def kernels_with(self, product_team: ThreadTeam | None = None) -> Any:
@@ -92,6 +92,10 @@ class Backend:
             from acoustic.kernels.compiled.elementwise import CompiledKernels
 
             return CompiledKernels(self.team, product_team)
+        if self.xp is not np:
+            from acoustic.kernels.cuda.elementwise import CudaKernels
+
+            return CudaKernels(self.xp, self.dtype)
         from acoustic.kernels.arrays.elementwise import ArrayKernels
 
         return ArrayKernels(self.xp, product_team)

@@ -1,0 +1,44 @@
+"""Launches of kernels in CUDA C++ on arrays of cupy."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from acoustic.kernels.cuda.source import THREADS, Kernels, source
+
+MOST_BLOCKS = 4096  # kernels go on with further elements
+
+
+class CudaModule:
+    """Some kernels for one number type, compiled at the first launch of one of them.
+
+    Parameters
+    ----------
+    xp : module
+        cupy.
+    dtype : type
+        numpy.float32 or numpy.float64.
+    elementwise, reductions : mapping
+        See source.py.
+    """
+
+    def __init__(self, xp: Any, dtype: type, elementwise: Kernels, reductions: Kernels) -> None:
+        self.real = dtype
+        precision = "float" if dtype is np.float32 else "double"
+        self._module = xp.RawModule(code=source(precision, elementwise, reductions), options=("--std=c++17",))
+        self._kernel: Callable[[str], Any] = lru_cache(None)(self._module.get_function)
+
+    def takes(self, *arrays: Any) -> bool:
+        """Whether kernels can read arrays: of this number type, in Fortran order without gaps."""
+        return all(array.dtype == self.real and array.flags.f_contiguous for array in arrays)
+
+    def elementwise(self, name: str, out: Any, *arguments: Any) -> None:
+        """Launch a kernel for each element of `out`; arguments: arrays, None, Python integers and NumPy scalars."""
+        if out.size:
+            self.launch(name, -(-out.size // THREADS), out.size, out.shape[0], *arguments)
+
+    def launch(self, name: str, blocks: int, *arguments: Any) -> None:
+        """Launch a kernel with a number of blocks, or fewer."""
+        self._kernel(f"kernel_{name}")((max(1, min(blocks, MOST_BLOCKS)),), (THREADS,), arguments)
