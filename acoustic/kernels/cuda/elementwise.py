@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.cuda.module import MOST_BLOCKS, CudaModule
-from acoustic.kernels.cuda.source import ELEMENTWISE, REDUCTIONS
+from acoustic.kernels.cuda.source import ELEMENTWISE, REDUCTIONS, source
 from acoustic.kernels.image_geometry import ImageWindows
 
 
@@ -51,7 +51,7 @@ class CudaKernels(ArrayKernels):
     def __init__(self, xp: Any, dtype: type) -> None:
         super().__init__(xp)
         self.real = dtype
-        self.module = CudaModule(xp, dtype, ELEMENTWISE, REDUCTIONS)
+        self.module = CudaModule(xp, dtype, source(dtype, ELEMENTWISE, REDUCTIONS))
         self._parts = xp.zeros(MOST_BLOCKS, np.float64)  # sums of blocks
         self._ended = xp.zeros(1, np.int32)  # blocks that have ended; a kernel leaves 0
         self._of_windows: dict[tuple[str, ImageWindows], Any] = {}

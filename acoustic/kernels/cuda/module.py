@@ -4,9 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from acoustic.kernels.cuda.source import THREADS, Kernels, source
+from acoustic.kernels.cuda.source import THREADS
 
 MOST_BLOCKS = 4096  # kernels go on with further elements
 
@@ -20,14 +18,13 @@ class CudaModule:
         cupy.
     dtype : type
         numpy.float32 or numpy.float64.
-    elementwise, reductions : mapping
-        See source.py.
+    code : str
+        The kernels, see source.py.
     """
 
-    def __init__(self, xp: Any, dtype: type, elementwise: Kernels, reductions: Kernels) -> None:
+    def __init__(self, xp: Any, dtype: type, code: str) -> None:
         self.real = dtype
-        precision = "float" if dtype is np.float32 else "double"
-        self._module = xp.RawModule(code=source(precision, elementwise, reductions), options=("--std=c++17",))
+        self._module = xp.RawModule(code=code, options=("--std=c++17",))
         self._kernel: Callable[[str], Any] = lru_cache(None)(self._module.get_function)
 
     def takes(self, *arrays: Any) -> bool:

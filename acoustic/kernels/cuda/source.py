@@ -11,6 +11,8 @@ launches give equal bits.
 
 from collections.abc import Mapping
 
+import numpy as np
+
 THREADS = 256
 
 HEAD = """
@@ -272,13 +274,18 @@ REDUCTIONS = {
 Kernels = Mapping[str, tuple[str, str]]
 
 
-def source(precision: str, elementwise: Kernels, reductions: Kernels) -> str:
+def preamble(dtype: type, more: str = "") -> str:
+    """Return what kernels for numpy.float32 or numpy.float64 begin with."""
+    return f"typedef {'float' if dtype is np.float32 else 'double'} real;\n{HEAD % THREADS}{more}"
+
+
+def source(dtype: type, elementwise: Kernels, reductions: Kernels) -> str:
     """Return the CUDA C++ of kernels.
 
     Parameters
     ----------
-    precision : str
-        "float" or "double".
+    dtype : type
+        numpy.float32 or numpy.float64.
     elementwise, reductions : mapping of str to (str, str)
         Parameters and body of each kernel, as in ELEMENTWISE and REDUCTIONS.
 
@@ -287,7 +294,7 @@ def source(precision: str, elementwise: Kernels, reductions: Kernels) -> str:
     str
         The name of a kernel has `kernel_` before it: there is a function `log` already.
     """
-    parts = [f"typedef {precision} real;", HEAD % THREADS]
+    parts = [preamble(dtype)]
     for name, (parameters, body) in elementwise.items():
         parts.append(f"""
 extern "C" __global__ void kernel_{name}(long long size, long long rows, {parameters}) {{

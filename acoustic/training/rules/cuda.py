@@ -3,6 +3,7 @@
 from typing import Any
 
 from acoustic.kernels.cuda.module import CudaModule
+from acoustic.kernels.cuda.source import source
 from acoustic.training.rules.arrays import AdamSettings, ArrayRules
 from acoustic.training.rules.base import Step
 
@@ -56,7 +57,7 @@ class CudaRules(ArrayRules):
 
     def __init__(self, xp: Any, dtype: type) -> None:
         super().__init__(xp)
-        self.module = CudaModule(xp, dtype, RULES, {})
+        self.module = CudaModule(xp, dtype, source(dtype, RULES, {}))
 
     def _launch(self, name: str, weight: Any, gradient: Any, step: Step, *state: Any) -> None:
         """Launch a rule; state: matrices, numbers and flags."""
