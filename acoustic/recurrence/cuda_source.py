@@ -67,16 +67,16 @@ class Launch:
 
 
 def launches_of(plan: Plan) -> list[Launch]:
-    """The launches of a forward step in order."""
+    """The launches of a forward step in order: a product begins another one if this one has computed its operand."""
     launches = [Launch([], [])]
-    for segment in plan.segments:
-        for step in segment:
-            if isinstance(step, Operation):
-                launches[-1].operations.append(step)
-            elif launches[-1].operations:
-                launches.append(Launch([step], []))
-            else:
-                launches[-1].products.append(step)
+    for step in (step for segment in plan.segments for step in segment):
+        last = launches[-1]
+        if isinstance(step, Operation):
+            last.operations.append(step)
+        elif last.operations or step.operand in {(True, product.home) for product in last.products}:
+            launches.append(Launch([step], []))
+        else:
+            last.products.append(step)
     return launches
 
 
@@ -133,10 +133,12 @@ extern "C" __global__ void kernel_{way}{number}({parameters}) {{{TILES[way]}
         pointer: to the column of a slot, or to none; missing: its elements then; weights: by the name of the sums,
         element k of the row, and how many rows there are.
         """
-        totals = ", ".join(f"{total}[SLOTS] = {{0}}" for total in weights)
-        loads = " ".join(f"real w_{total} = row < {rows} ? {element} : 0;" for total, (element, rows) in weights.items())
-        terms = " ".join(f"{total}[s] += w_{total} * x;" for total in weights)
-        sums = " ".join(f"{total}[s] = of_lanes({total}[s], first_lane, stride, lanes);" for total in weights)
+        totals = ", ".join(f"{name}[SLOTS] = {{0}}" for name in weights)
+        loads = " ".join(
+            f"real w_{total} = row < {rows} ? {element} : 0;" for total, (element, rows) in weights.items()
+        )
+        terms = " ".join(f"{name}[s] += w_{name} * x;" for name in weights)
+        sums = " ".join(f"{name}[s] = of_lanes({name}[s], first_lane, stride, lanes);" for name in weights)
         return f"""
         real {totals};
         {{
@@ -221,8 +223,9 @@ extern "C" __global__ void kernel_{way}{number}({parameters}) {{{TILES[way]}
     def _backward(self, received: Collection[int]) -> Iterator[str]:
         """For each launch of the forward pass its gradients, the last one first."""
         written = {self.plan.rows[position] for position in received}
-        from_delays = {operation.x for launch in self.launches for operation in launch.operations}
-        from_delays |= {operation.y for launch in self.launches for operation in launch.operations if operation.y}
+        operations = [operation for launch in self.launches for operation in launch.operations]
+        read = {(True, position) for position in received}  # nodes with a gradient besides that of products
+        read |= {place for operation in operations for place in (operation.x, operation.y) if place is not None}
         waiting: list[Product] = []
         bodies: list[str] = []
         for number, launch in reversed(list(enumerate(self.launches))):
@@ -230,7 +233,7 @@ extern "C" __global__ void kernel_{way}{number}({parameters}) {{{TILES[way]}
             statements: list[tuple[int, str]] = []
             if number == len(self.launches) - 1:
                 for delay in self.delays:
-                    sums, statement = self._delayed_gradient(delay, (True, delay.position) in from_delays, written)
+                    sums, statement = self._delayed_gradient(delay, (True, delay.position) in read, written)
                     body += sums
                     statements.append((delay.rows, statement))
             for product in waiting:
@@ -252,7 +255,7 @@ extern "C" __global__ void kernel_{way}{number}({parameters}) {{{TILES[way]}
     def _delayed_gradient(self, delay: Delay, has_own: bool, written: set[int]) -> tuple[str, str]:
         """What adds to a delayed node's gradient that of the delay at the step that reads this one.
 
-        has_own: whether elementwise operations read the delay, so that it has a gradient besides that of products.
+        has_own: whether the delay has a gradient besides that of products.
         """
         number = self._delay_of[delay.position]
         later = f"(column + {delay.steps} * slots)"

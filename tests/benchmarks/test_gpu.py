@@ -8,6 +8,7 @@ import pytest
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.lattice_free.objective import LatticeFree
 from benchmarks import gpu, lattice_free, training
+from tests.acoustic.devices.cuda_on_host import needs_compiler
 from tests.acoustic.devices.cupy_on_host import cupy
 from tests.acoustic.kernels.lattice_free import graphs
 
@@ -21,6 +22,7 @@ def device(monkeypatch):
 
 
 @pytest.mark.parametrize("case", [case for case in gpu.CASES if case.name in SOME], ids=lambda case: case.name)
+@needs_compiler
 @pytest.mark.slow
 def test_our_side_learns_the_same_on_a_device(case, monkeypatch):
     features, labels = case.data()

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import gpu_launches
+from tests.acoustic.devices.cuda_on_host import needs_compiler
 from tests.acoustic.devices.cupy_on_host import cupy, usage
 
 
@@ -17,6 +18,7 @@ def test_the_stand_in_counts_what_computes_and_what_copies():
     assert (usage.launches, usage.copies) == (before[0] + 4, before[1] + 2)
 
 
+@needs_compiler
 @pytest.mark.slow
 def test_launches_of_a_network_are_printed(capsys):
     assert gpu_launches.main(["--list", "--cases", "dnn-train-256"]) == 0

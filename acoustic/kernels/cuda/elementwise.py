@@ -24,7 +24,7 @@ def by_element(name: str) -> Callable[..., None]:
     return method
 
 
-def by_column(name: str) -> Callable[[Any, Any, Any], None]:
+def by_column(name: str) -> Callable[..., None]:
     """A method of ArrayKernels as a kernel with the same parameters that reads whole columns."""
 
     def method(self: "CudaKernels", x: Any, out: Any) -> None:

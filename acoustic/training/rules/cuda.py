@@ -30,7 +30,8 @@ RULES = {
         {CHANGED}""",
     ),
     "fsadagrad": (
-        f"{STEP}real *squares, real *velocity, real keep, real added, real frames, real momentum, real share, real rate",
+        f"{STEP}real *squares, real *velocity, real keep, real added, real frames, real momentum, real share, "
+        "real rate",
         f"""{PREPARED}
         real a = keep * squares[i] + added * g * g;
         real multiplier = sqrt(frames / (a > 0 ? a : frames));
