@@ -1,6 +1,7 @@
 """The operations of the nodes on a GPU, each in one launch where its arrays allow it."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class CudaKernels(ArrayKernels):
         super().__init__(xp)
         self.real = dtype
         self.module = CudaModule(xp, dtype, source(dtype, ELEMENTWISE, REDUCTIONS))
+        self._blas = getattr(xp, "cublas", None) or import_module(f"{xp.__name__}.cublas")
         self._parts = xp.zeros(MOST_BLOCKS, np.float64)  # sums of blocks
         self._ended = xp.zeros(1, np.int32)  # blocks that have ended; a kernel leaves 0
         self._of_windows: dict[tuple[str, ImageWindows], Any] = {}
@@ -74,7 +76,7 @@ class CudaKernels(ArrayKernels):
         elif scale == 1 and keep == 0:
             self.xp.dot(b.T, a.T, out=out.T)
         else:
-            self.xp.cublas.gemm("N", "N", a, b, out=out, alpha=scale, beta=keep)
+            self._blas.gemm("N", "N", a, b, out=out, alpha=scale, beta=keep)
 
     def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
         if self.module.takes(labels, z, out, *self._given(error)) and z.size:

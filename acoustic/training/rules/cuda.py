@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from acoustic.kernels.cuda.module import CudaModule
 from acoustic.kernels.cuda.source import source
 from acoustic.training.rules.arrays import AdamSettings, ArrayRules
@@ -72,7 +74,7 @@ class CudaRules(ArrayRules):
             super().momentum(weight, gradient, velocity, step, nesterov)
             return
         rate = (1 - step.momentum) * step.rate
-        self._launch("momentum", weight, gradient, step, velocity, float(step.momentum), float(rate), nesterov)
+        self._launch("momentum", weight, gradient, step, velocity, float(step.momentum), float(rate), np.bool_(nesterov))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         if self.module.takes(weight, gradient, squares):
