@@ -30,8 +30,8 @@ def array_module(device: str) -> Any:
             import cupy  # optional: the extra `gpu`
         except ImportError as error:
             raise ConfigError(
-                f"device {device!r}: cupy is not installed; expected `pip install '.[gpu]'`, or '.[gpu13]' for CUDA 13, in "
-                "the project's directory"
+                f"device {device!r}: cupy is not installed; expected `pip install '.[gpu]'`, or '.[gpu13]' for CUDA "
+                "13, in the project's directory"
             ) from error
         if index:
             cupy.cuda.Device(int(index)).use()

@@ -74,7 +74,9 @@ class CudaRules(ArrayRules):
             super().momentum(weight, gradient, velocity, step, nesterov)
             return
         rate = (1 - step.momentum) * step.rate
-        self._launch("momentum", weight, gradient, step, velocity, float(step.momentum), float(rate), np.bool_(nesterov))
+        self._launch(
+            "momentum", weight, gradient, step, velocity, float(step.momentum), float(rate), np.bool_(nesterov)
+        )
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         if self.module.takes(weight, gradient, squares):
