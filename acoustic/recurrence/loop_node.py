@@ -124,7 +124,7 @@ class Loop(Node):
         super().__init__(f"loop of {', '.join(self.inside)}", list(outside.values()))
 
     @property
-    def planned(self) -> CompiledLoop | CudaLoop | None:
+    def planned(self) -> Any:
         """What computes all steps from a plan; None if the nodes are called step by step."""
         return self.compiled or self.on_gpu
 

@@ -109,21 +109,25 @@ class CudaKernels(ArrayKernels):
         """Launch a kernel that adds up a number of each column."""
         self.module.launch(name, z.shape[1], *z.shape, labels, numbers, z, self._parts, self._ended, *results)
 
-    def moments(self, x: Any) -> tuple[Any, Any]:
-        if not self.module.takes(x) or not x.size:
-            return super().moments(x)
-        mean = self.xp.empty((x.shape[0], 1), np.float64)
-        variance = self.xp.empty((x.shape[0], 1), np.float64)
-        self.module.launch("moments", x.shape[0], *x.shape, x, mean, variance)
-        return mean, variance
+    def batch_statistics(
+        self, x: Any, mean: Any, invstd: Any, num_frames: int, blend: float, epsilon: float, work: Any
+    ) -> None:
+        if self.module.takes(x, mean, invstd, work) and x.size:
+            constants = float(num_frames), float(blend), float(epsilon)
+            self.module.launch("batch_statistics", x.shape[0], *x.shape, x, mean, invstd, *constants, work)
+        else:
+            super().batch_statistics(x, mean, invstd, num_frames, blend, epsilon, work)
 
-    def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
-        if not self.module.takes(grad, x, centre):
-            return super().gradient_moments(grad, x, centre)
-        total = self.xp.empty((x.shape[0], 1), self.real)
-        match = self.xp.empty((x.shape[0], 1), self.real)
-        self.module.launch("gradient_moments", x.shape[0], *x.shape, grad, x, centre, total, match)
-        return total, match
+    def batch_gradient(
+        self, grad: Any, x: Any, scale: Any, num_columns: int, num_values: int, work: Any
+    ) -> tuple[Any, ...]:
+        if not self.module.takes(grad, x, work, *self._given(scale)):
+            return super().batch_gradient(grad, x, scale, num_columns, num_values, work)
+        count = 2 if scale is None else 5
+        results = self.xp.empty((x.shape[0], count), self.real, order="F")
+        share = num_columns / num_values
+        self.module.launch("batch_gradient", x.shape[0], *x.shape, grad, x, scale, share, work, results)
+        return tuple(results[:, k : k + 1] for k in range(count))
 
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
         if not self.module.takes(x, out):

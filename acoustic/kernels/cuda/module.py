@@ -24,7 +24,7 @@ class CudaModule:
 
     def __init__(self, xp: Any, dtype: type, code: str) -> None:
         self.real = dtype
-        self._module = xp.RawModule(code=code, options=("--std=c++17",))
+        self._module = xp.RawModule(code=code)
         self._kernel: Callable[[str], Any] = lru_cache(None)(self._module.get_function)
 
     def takes(self, *arrays: Any) -> bool:

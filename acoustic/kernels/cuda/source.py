@@ -237,8 +237,9 @@ REDUCTIONS = {
         """,
     ),
     # A block has one row after another; the variance is made in a second pass, about the mean.
-    "moments": (
-        "const real *x, double *mean, double *variance",
+    "batch_statistics": (
+        "const real *x, const real *mean, const real *invstd, double num_frames, double blend, double epsilon, "
+        "real *work",
         """
         for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
             double total = 0, squares = 0;
@@ -248,24 +249,39 @@ REDUCTIONS = {
                 double distance = x[t * rows + r] - middle;
                 squares += distance * distance;
             }
-            squares = of_block<Sum>(squares);
-            if (threadIdx.x == 0) { mean[r] = middle; variance[r] = squares / cols; }
+            double variance = of_block<Sum>(squares) / cols;
+            if (threadIdx.x) continue;
+            double stored = invstd[r] > 0 ? 1 / ((double)invstd[r] * invstd[r]) - epsilon : 0;
+            double weight = invstd[r] > 0 ? 1 - blend / (blend + num_frames) : 1;
+            double blended = weight * variance + (1 - weight) * (stored > 0 ? stored : 0);
+            work[r] = (real)(weight * middle + (1 - weight) * mean[r]);
+            work[rows + r] = (real)(1 / sqrt(blended + epsilon));
+            work[2 * rows + r] = (real)middle;
+            work[3 * rows + r] = (real)variance;
+            work[4 * rows + r] = (real)weight;
         }
         """,
     ),
-    "gradient_moments": (
-        "const real *grad, const real *x, const real *centre, real *total, real *match",
+    # results: five columns side by side, or two without scale
+    "batch_gradient": (
+        "const real *grad, const real *x, const real *scale, double share, const real *work, real *results",
         """
         for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
-            double sum = 0, product = 0;
+            double total = 0, match = 0, inverse = work[rows + r], weight = work[4 * rows + r];
             for (long long t = threadIdx.x; t < cols; t += blockDim.x) {
                 real g = grad[t * rows + r];
-                sum += g;
-                product += g * (x[t * rows + r] - centre[r]);
+                total += g;
+                match += g * (x[t * rows + r] - work[r]);
             }
-            sum = of_block<Sum>(sum);
-            product = of_block<Sum>(product);
-            if (threadIdx.x == 0) { total[r] = (real)sum; match[r] = (real)product; }
+            total = of_block<Sum>(total);
+            match = of_block<Sum>(match) * inverse;
+            if (threadIdx.x) continue;
+            results[r] = (real)total;
+            results[rows + r] = (real)match;
+            if (!scale) continue;
+            results[2 * rows + r] = (real)(scale[r] * inverse);
+            results[3 * rows + r] = (real)(weight * share * total);
+            results[4 * rows + r] = (real)(weight * share * match * inverse);
         }
         """,
     ),

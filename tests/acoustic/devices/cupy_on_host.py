@@ -286,7 +286,7 @@ Array.__hash__ = None
 class RawModule:
     """Kernels in CUDA C++, which the host's compiler compiles."""
 
-    def __init__(self, *, code: str, options: tuple[str, ...] = ()):
+    def __init__(self, *, code: str):
         self._code = code
 
     def get_function(self, name: str) -> Any:

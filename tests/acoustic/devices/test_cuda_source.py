@@ -19,7 +19,7 @@ from acoustic.training.rules.cuda import RULES
 from tests.acoustic.recurrence import recurrent_networks as recurrent
 
 OLDEST = "compute_75"  # architecture; CUDA 13 knows no older one
-OPTIONS = [f"--gpu-architecture={OLDEST}", "--std=c++17"]
+OPTIONS = [f"--gpu-architecture={OLDEST}", "--std=c++14"]
 KERNELS = {"nodes": (ELEMENTWISE, REDUCTIONS), "rules": (RULES, {})}
 
 
