@@ -65,7 +65,8 @@ class CudaLoop:
         ahead = (self.delays[0].steps > 0) == (received is None)
         steps = range(sequences.num_steps) if ahead else reversed(range(sequences.num_steps))
         pointers = [each for delay, held in zip(self.delays, before) for each in (sequences.usable(delay.steps), held)]
-        pointers += [self.backend.xp.asfortranarray(inputs[at]) for at in self.source.outside]
+        for at in self.source.outside:  # None: no gradient reads it
+            pointers.append(None if inputs[at] is None else self.backend.xp.asfortranarray(inputs[at]))
         blocks = -(-self.source.most_rows // ROWS[way]) * -(-sequences.num_slots // SLOTS)
         numbers = sequences.num_slots, self._columns, *self._memory
         for step in steps:

@@ -38,4 +38,6 @@ class CudaModule:
 
     def launch(self, name: str, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with a number of blocks, or fewer."""
-        self._kernel(f"kernel_{name}")((max(1, min(blocks, MOST_BLOCKS)),), (THREADS,), arguments)
+        # Some versions of cupy make no argument of None; an integer has the size of an address.
+        given = tuple(0 if argument is None else argument for argument in arguments)
+        self._kernel(f"kernel_{name}")((max(1, min(blocks, MOST_BLOCKS)),), (THREADS,), given)

@@ -105,9 +105,7 @@ def compiled(code: str) -> Callable[[str], Callable[..., None]]:
 
 
 def as_argument(value: Any) -> Any:
-    """An argument with the type that cupy gives it: integers have 64 bits, floats are double, None is no address."""
-    if value is None:
-        return ctypes.c_void_p(None)
+    """An argument with the type that cupy gives it: integers have 64 bits, floats are double."""
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
     if not isinstance(value, np.generic):

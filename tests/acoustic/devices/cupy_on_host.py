@@ -223,6 +223,8 @@ def from_host(function: Any) -> Any:
             usage.launches += 1
             return Array(result)
         usage.copies += 1
+        if np.asarray(value).dtype == object:
+            raise ValueError("Unsupported dtype object")
         return Array(np.array(function(value, **given({"dtype": dtype, "order": order})), order="K", copy=True))
 
     return copied

@@ -66,7 +66,7 @@ CALLS = {
     "delay_gradient": (matrix(), USABLE, 2, matrix()),
     "delay_gradient, ahead": (matrix(), USABLE, -3, matrix()),
     "pack": (POOLING, matrix(48, 3), matrix(8, 18)),
-    "max_pool_strips": (POOLING, matrix(2, 72), matrix(12, 3), matrix(12, 3)),
+    "max_pool_strips": (POOLING, matrix(2, 72).round(), matrix(12, 3), matrix(12, 3)),
     "max_pool_strips_gradient": (POOLING, matrix(12, 3), np.floor(matrix(12, 3)) % 4, matrix(2, 72)),
     "matmul": (matrix(), matrix(COLS, 3), matrix(cols=3), 2.0, 0.5),
 }
