@@ -88,7 +88,7 @@ def compiled(code: str) -> Callable[[str], Callable[..., None]]:
         source = Path(folder, "kernels.cpp")
         library = Path(folder, "kernels.so")
         source.write_text("\n".join([HOST, code, *launchers]), encoding="utf-8")
-        command = [COMPILER, "-std=c++14", "-O0", "-shared", "-fPIC", "-w", "-o", library, source]
+        command = [COMPILER, "-std=c++14", "-O1", "-shared", "-fPIC", "-w", "-o", library, source]
         subprocess.run(command, check=True)
         loaded = ctypes.CDLL(str(library))
 
