@@ -1,36 +1,61 @@
-"""Training on a GPU against PyTorch there: the tests marked `gpu`, then DNN, ReLU, CNN and LSTM networks and LF-MMI.
+"""Training and scoring on a GPU against PyTorch there, after the tests marked `gpu`: one run, one report.
 
-    python -m benchmarks.gpu [--no-tests] [--cases NAME,NAME]
+    python -m benchmarks.gpu [--no-tests] [--cases NAME,NAME] [--report FILE]
 
-needs a CUDA device, the extras `gpu` and `test`, and PyTorch with CUDA.  Networks, and the check that both sides agree,
-are those of dnn_train, dnn_relu_train, cnn_train and lstm_train, the graphs those of lattice_free.  Data and parameters
-stay on the device; the loss is read after every minibatch.  CUDA events measure turns of both sides, one after the
-other, after a warm-up.  Products are float32 on both sides, without TF32.  Each case ends with `RATIO gpu-NAME value`:
-PyTorch's time over ours.
+needs a CUDA device, the extras `gpu` or `gpu13` and `test`, and PyTorch with CUDA.  Networks, and the check that both
+sides agree, are those of dnn_train, dnn_relu_train, cnn_train and lstm_train, the graphs those of lattice_free;
+dnn-score computes the outputs of dnn_train's network.  Data and parameters stay on the device; the loss is read after
+every minibatch.  CUDA events measure turns of both sides, one after the other, after a warm-up.
+Products are float32 on both sides, without TF32.  Each case ends with `RATIO gpu-NAME value`: PyTorch's time over ours.
+The case with the lowest ratio is profiled: kernels and launches of a step on both sides, and the share of the time in
+which the device computes.  The report, by default build/gpu.txt, holds all that is printed.  Layers of 8-bit integers
+are computed on the CPU only.  Without a device, gpu_launches counts launches.
 """
 
 import argparse
+import contextlib
 import subprocess
 import sys
+import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TextIO
 
 from benchmarks import cnn_train, dnn_relu_train, dnn_train, lattice_free, lstm_train, training
 
 WARM, CALLS, ROUNDS = 10, 20, 9
-LATTICE_FREE = "lfmmi-train"
+MOST_OUTPUT_DIFFERENCE = 1e-3
+PROFILED, SHOWN = 10, 12  # calls, and kernels that take most of their time
+LATTICE_FREE, SCORING = "lfmmi-train", "dnn-score"
+Sides = tuple[Callable[[], Any], dict[str, Callable[[], Any]]]
 CASES = [*dnn_train.CASES, *dnn_relu_train.CASES, *cnn_train.CASES, *lstm_train.CASES]
 
 
+class Report:
+    """A text stream that writes to two."""
+
+    def __init__(self, *streams: TextIO) -> None:
+        self.streams = streams
+
+    def write(self, text: str) -> int:
+        return min(stream.write(text) for stream in self.streams)
+
+    def flush(self) -> None:
+        for stream in self.streams:
+            stream.flush()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tests and print the ratios."""
-    names = [*(case.name for case in CASES), LATTICE_FREE]
+    """Run the tests and the cases, and write the report."""
+    names = [*(case.name for case in CASES), LATTICE_FREE, SCORING]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.splitlines()[0])
     parser.add_argument("--no-tests", action="store_true", help="do not run the tests")
     parser.add_argument("--cases", default=",".join(names), help="names, separated by commas")
+    parser.add_argument("--report", type=Path, default=Path("build/gpu.txt"), help="file that holds what is printed")
     arguments = parser.parse_args(argv)
     chosen = arguments.cases.split(",")
     if unknown := [name for name in chosen if name not in names]:
@@ -40,17 +65,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     if fault:
         print(f"gpu: {fault}", file=sys.stderr)
         return 2
-    status = 0 if arguments.no_tests else run_tests()
+    arguments.report.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        arguments.report.open("w", encoding="utf-8") as file,
+        contextlib.redirect_stdout(Report(sys.stdout, file)),
+    ):
+        return run(chosen, not arguments.no_tests)
+
+
+def run(chosen: Sequence[str], with_tests: bool) -> int:
+    """Print everything; return 0 if the tests passed and all cases ran."""
+    status = run_tests() if with_tests else 0
     import torch
 
     prepare(torch)
-    for case in CASES:
-        if case.name in chosen:
-            print(f"  {case.title}, minibatch {case.frames}")
-            report(case.name, *sides_of(torch, case))
-    if LATTICE_FREE in chosen:
-        report(LATTICE_FREE, *lattice_free_sides(torch))
+    ratios: dict[str, float] = {}
+    for name in chosen:
+        try:
+            ratios[name] = report(name, *named_sides(torch, name))
+        except (Exception, SystemExit):  # a device is rare: the other cases still tell something
+            print(f"FAILED gpu-{name}\n{traceback.format_exc()}", flush=True)
+            status = 1
+    if not ratios:
+        return status
+    slowest = min(ratios, key=lambda name: ratios[name])
+    print(f"  profile of {slowest}, ratio {ratios[slowest]:.2f}")
+    ours, theirs = named_sides(torch, slowest)
+    profile(torch, "Argonaut", ours)
+    for way, side in theirs.items():
+        profile(torch, f"PyTorch ({way})", side)
     return status
+
+
+def named_sides(torch: Any, name: str) -> Sides:
+    """Both sides of a case."""
+    if name == LATTICE_FREE:
+        return lattice_free_sides(torch)
+    if name == SCORING:
+        return scoring_sides(torch)
+    return sides_of(torch, next(case for case in CASES if case.name == name))
 
 
 def missing() -> str:
@@ -66,8 +119,11 @@ def missing() -> str:
 
 
 def run_tests() -> int:
-    """Run the tests of the GPU; return their exit status."""
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/acoustic"], check=False).returncode
+    """Run the tests of the GPU and print their output; return their exit status."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/acoustic"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    print(done.stdout)
+    return done.returncode
 
 
 def prepare(torch: Any) -> None:
@@ -81,15 +137,50 @@ def prepare(torch: Any) -> None:
     print(f"gpu: {name}; cupy {cupy.__version__}, PyTorch {torch.__version__}")
 
 
-Sides = tuple[Callable[[], Any], dict[str, Callable[[], Any]]]
-
-
 def sides_of(torch: Any, case: training.Case) -> Sides:
     """Our training step and PyTorch's in each of its ways, after a check that both do the same."""
+    print(f"  {case.title}, minibatch {case.frames}")
     features, labels = case.data()
     training.check_agreement(torch, case, features, labels)
     ours = case.ours(case.weights(), features, labels, case.dropout)[0]
     return ours, {way: case.theirs(torch, case.weights(), features, labels, case.dropout, way)[0] for way in case.ways}
+
+
+def scoring_sides(torch: Any) -> Sides:
+    """The outputs of a network for a minibatch, which stay on the device, after a check that both sides agree."""
+    import numpy as np
+
+    case = dnn_train.CASES[-1]
+    weights, (features, _) = case.weights(), case.data()
+    print(f"  outputs of {case.title}, {case.frames} frames")
+    ours, outputs = scoring_side(weights, features)
+    network = training.torch_layers(torch, weights, torch.nn.Sigmoid, 0.0).to(torch.get_default_device())
+    x = torch.from_numpy(features.T.copy()).to(torch.get_default_device())
+
+    def theirs() -> Any:
+        with torch.inference_mode():
+            return network(x)
+
+    ours()
+    difference = float(np.abs(outputs() - theirs().cpu().numpy().T).max())
+    if not difference <= MOST_OUTPUT_DIFFERENCE:
+        raise SystemExit(f"{SCORING}: differs by {difference:.2g}; expected at most {MOST_OUTPUT_DIFFERENCE:g}")
+    return ours, {"inference mode": theirs}
+
+
+def scoring_side(weights: list, features: Any) -> tuple[Callable[[], None], Callable[[], Any]]:
+    """What computes the outputs of a network of sigmoid layers, and what returns them."""
+    from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+    from acoustic.engine.engine import Engine
+
+    sizes = (weights[0].shape[1], *(len(weight) for weight in weights[::2]))
+    network = build_simple_network(
+        SimpleNetworkOptions(layer_sizes=sizes, layer_types=("Sigmoid",)), device=training.device
+    )
+    for node, weight in zip(network.parameters(), weights, strict=True):
+        network.set_value(node, weight)
+    engine, matrices = Engine(network, ["HLast"]), {"features": network.backend.asarray(features)}
+    return lambda: engine.forward(matrices), lambda: network.backend.to_host(engine.value("HLast"))
 
 
 def lattice_free_sides(torch: Any) -> Sides:
@@ -138,8 +229,8 @@ def lattice_free_side(placed: list[Any], y: Any) -> tuple[Callable[[], float], C
     return compute, lambda: network.backend.to_host(engine.gradient("B"))[:, 0]
 
 
-def report(name: str, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]) -> None:
-    """Print the times of both sides and their ratio."""
+def report(name: str, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]) -> float:
+    """Print the times of both sides and their ratio; return this."""
     way = min(theirs, key=lambda one: their_turn(theirs[one]))
     pairs = [(our_turn(ours), their_turn(theirs[way])) for _ in range(ROUNDS)]
     for title, times in (("Argonaut", [one for one, _ in pairs]), (f"PyTorch ({way})", [one for _, one in pairs])):
@@ -147,6 +238,40 @@ def report(name: str, ours: Callable[[], Any], theirs: dict[str, Callable[[], An
     ratios = sorted(other / own for own, other in pairs)
     print(f"    ratio per round {ratios[0]:.2f} to {ratios[-1]:.2f}")
     print(f"RATIO gpu-{name} {median(ratios):.2f}", flush=True)
+    return median(ratios)
+
+
+def profile(torch: Any, title: str, step: Callable[[], Any]) -> None:
+    """Print the kernels of a step; PyTorch's profiler sees those of all libraries in the process."""
+    from torch.profiler import ProfilerActivity
+
+    for _ in range(WARM):
+        step()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(PROFILED):
+            step()
+        torch.cuda.synchronize()
+        end.record()
+        end.synchronize()
+    events = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    print_profile(title, [(event.name, event.time_range.elapsed_us()) for event in events], begin.elapsed_time(end))
+
+
+def print_profile(title: str, kernels: Sequence[tuple[str, float]], milliseconds: float) -> None:
+    """Print the kernels that take most of the time of PROFILED steps; kernels: names and microseconds."""
+    launches, times = Counter(name for name, _ in kernels), Counter[str]()
+    for name, microseconds in kernels:
+        times[name] += microseconds
+    busy = sum(times.values()) / 1e3
+    print(
+        f"    {title}: {len(kernels) / PROFILED:.0f} launches and copies, {milliseconds / PROFILED:.3f} ms a step, "
+        f"the device computes {100 * busy / milliseconds:.0f} % of it"
+    )
+    for name, microseconds in times.most_common(SHOWN):
+        print(f"      {microseconds / PROFILED:9.1f} us {launches[name] / PROFILED:6.1f} times  {name[:90]}")
 
 
 def our_turn(step: Callable[[], Any]) -> float:

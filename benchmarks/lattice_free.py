@@ -267,7 +267,7 @@ def our_network(outputs: int) -> Callable[[], None]:
     from readers.minibatches.sequence_layout import SequenceLayout
 
     rng, columns = np.random.default_rng(2), SEQUENCES * STEPS
-    network = Network()
+    network = Network(device=training.device)
     Scope(network).evaluate(Source.from_text(description(outputs), "tdnn.ndl"))
     network.validate()
     matrices = {
@@ -275,6 +275,7 @@ def our_network(outputs: int) -> Callable[[], None]:
         "gradient": np.asfortranarray(rng.standard_normal((outputs, columns), dtype=np.float32) / 100),
         "objectives": np.zeros((1, columns), np.float32, order="F"),
     }
+    matrices = {name: network.backend.asarray(matrix) for name, matrix in matrices.items()}
     layout, engine = SequenceLayout.of_lengths([STEPS] * SEQUENCES), Engine(network, ["J"])
 
     def compute() -> None:

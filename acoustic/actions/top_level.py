@@ -89,7 +89,8 @@ def read_device(config: Config, name: str) -> str:
     if int(name) >= usable:
         raise ConfigError(
             f"{config.where('deviceId')}: deviceId is {name}, but {usable} GPUs are usable; expected deviceId=-1 "
-            "for the CPU, or a CUDA device and `pip install '.[gpu]'` in the project's directory"
+            "for the CPU, or a CUDA device and `pip install '.[gpu]'`, or '.[gpu13]' for CUDA 13, in the project's "
+            "directory"
         )
     return f"gpu:{name}"
 

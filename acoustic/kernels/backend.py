@@ -30,7 +30,8 @@ def array_module(device: str) -> Any:
             import cupy  # optional: the extra `gpu`
         except ImportError as error:
             raise ConfigError(
-                f"device {device!r}: cupy is not installed; expected `pip install '.[gpu]'` in the project's directory"
+                f"device {device!r}: cupy is not installed; expected `pip install '.[gpu]'`, or '.[gpu13]' for CUDA "
+                "13, in the project's directory"
             ) from error
         if index:
             cupy.cuda.Device(int(index)).use()
@@ -82,7 +83,7 @@ class Backend:
 
     @cached_property
     def kernels(self) -> Any:
-        """The kernels: CompiledKernels for float32 on the CPU, otherwise ArrayKernels."""
+        """The kernels: CompiledKernels for float32 on the CPU, ArrayKernels for double, CudaKernels on a GPU."""
         return self.kernels_with()
 
     def kernels_with(self, product_team: ThreadTeam | None = None) -> Any:
@@ -92,6 +93,10 @@ class Backend:
             from acoustic.kernels.compiled.elementwise import CompiledKernels
 
             return CompiledKernels(self.team, product_team)
+        if self.xp is not np:
+            from acoustic.kernels.cuda.elementwise import CudaKernels
+
+            return CudaKernels(self.xp, self.dtype)
         from acoustic.kernels.arrays.elementwise import ArrayKernels
 
         return ArrayKernels(self.xp, product_team)

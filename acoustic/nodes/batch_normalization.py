@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from acoustic.kernels.arrays.elementwise import stored_variance
 from acoustic.kernels.image_geometry import image_of
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import WORK, Node, PassContext, register_node
@@ -114,36 +115,21 @@ class BatchNormalization(Node):
         if context.training:
             work = context.backend.empty(len(scale), 5) if work is None else work
             self._measure(context, x, mean, invstd, work)
-            centre = work[:, [CENTRE]]
-            inverse = work[:, [INVERSE]]
+            centre = work[:, CENTRE : CENTRE + 1]
+            inverse = work[:, INVERSE : INVERSE + 1]
         context.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
     def _measure(self, context: PassContext, x: Any, mean: Any, invstd: Any, work: Any) -> None:
         """Fill the workspace with the statistics of the minibatch."""
-        xp = context.xp
         gaps = self._gaps(context)
         real = x if gaps is None else context.xp.asfortranarray(x[:, ~gaps])
-        batch_mean, variance = (column[:, 0] for column in context.kernels.moments(self._fold(real)))
-        blend = self.settings["blendTimeConstant"]
-        weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + real.shape[1]), 1.0)
-        known_mean = mean[:, 0]
-        known_variance = self._variance(context, invstd[:, 0])
-        blended = weight * variance + (1 - weight) * known_variance
-        work[:, CENTRE] = weight * batch_mean + (1 - weight) * known_mean
-        work[:, INVERSE] = 1 / xp.sqrt(blended + self.settings["epsilon"])
-        work[:, MEAN] = batch_mean
-        work[:, VARIANCE] = variance
-        work[:, WEIGHT] = weight
+        constants = real.shape[1], self.settings["blendTimeConstant"], self.settings["epsilon"]
+        context.kernels.batch_statistics(self._fold(real), mean, invstd, *constants, work)
 
     def _gaps(self, context: PassContext) -> Any:
         """Return which columns have no frame, (T,) bool; None if all have one."""
         gaps = None if context.sequences is None else context.sequences.layout.gaps
         return context.xp.asarray(gaps.reshape(-1)) if gaps is not None and gaps.any() else None
-
-    def _variance(self, context: PassContext, invstd: Any) -> Any:
-        """Return the variance that `invstd` stands for; 0 where nothing is known."""
-        positive_invstd = context.xp.where(invstd > 0, invstd, 1).astype("float64")
-        return context.xp.where(invstd > 0, context.xp.maximum(positive_invstd**-2 - self.settings["epsilon"], 0), 0.0)
 
     def backward(
         self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any, work: Any = None
@@ -154,19 +140,18 @@ class BatchNormalization(Node):
         if x is None:
             grads.add(2, lambda out: context.kernels.sum_columns(folded_grad, out))
             return
-        centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
-        total, match = context.kernels.gradient_moments(folded_grad, self._fold(x), centre)
-        match = match * inverse  # the sum of G x^
+        gaps = self._gaps(context)
+        num_frames = x.shape[1] - (0 if gaps is None else int(gaps.sum()))
+        folded_x = self._fold(x)
+        counts = x.shape[1], num_frames * folded_grad.shape[1]
+        total, match, *columns = context.kernels.batch_gradient(folded_grad, folded_x, scale, *counts, work)
         grads.add(2, lambda out: xp.copyto(out, total))
         grads.add(1, lambda out: xp.copyto(out, match))
         if grads.needs(0):
-            gaps = self._gaps(context)
-            num_frames = x.shape[1] - (0 if gaps is None else int(gaps.sum()))
-            share = weight * x.shape[1] / (num_frames * folded_grad.shape[1])
-            columns = scale * inverse, share * total, share * match * inverse
+            batch_mean = work[:, MEAN : MEAN + 1]
 
             def write(out: Any) -> None:
-                context.kernels.centred_gradient(folded_grad, self._fold(x), batch_mean, *columns, self._fold(out))
+                context.kernels.centred_gradient(folded_grad, folded_x, batch_mean, *columns, self._fold(out))
                 if gaps is not None:
                     out[:, gaps] = 0
 
@@ -183,7 +168,8 @@ class BatchNormalization(Node):
         num_frames -= 0 if gaps is None else int(gaps.sum())
         share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
         share = context.xp.where(invstd > 0, share, 1.0)
-        variance = share * work[:, VARIANCE] + (1 - share) * self._variance(context, invstd)
+        before = stored_variance(context.xp, invstd, self.settings["epsilon"])
+        variance = share * work[:, VARIANCE] + (1 - share) * before
         new_mean = share * work[:, MEAN] + (1 - share) * mean
         return {3: new_mean[:, None], 4: (1 / context.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
 

@@ -72,16 +72,13 @@ class DelayNode(Node):
 
     def forward(self, context: PassContext, x: Any, *, out: Any) -> None:
         sequences = self.sequences(context)
-        default = self.settings["defaultHiddenActivity"]
-        value_columns, operand_columns, usable = self._moves(sequences, x.shape[1])
-        out[...] = default
-        out[:, value_columns] = x[:, operand_columns]
-        if self.delay > 0:
+        shift = self.delay * sequences.num_slots
+        before = None
+        if self.delay > 0 and not sequences.whole:
             before = sequences.held(self.name, x.shape[0], self.delay, x)
-            some = min(value_columns.start, x.shape[1])
-            out[:, :some] = before[:, :some]
             sequences.hold(self.name, self.delay, before, x)
-        context.xp.copyto(out, default, where=~usable)
+        default = self.settings["defaultHiddenActivity"]
+        context.kernels.delay(x, before, sequences.usable(self.delay), shift, default, out)
 
     def tangent(self, context: PassContext, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Delay the direction; the held values and the default do not move."""
@@ -102,13 +99,10 @@ class DelayNode(Node):
         return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
     def backward(self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: Any) -> None:
-        value_columns, operand_columns, usable = self._moves(self.sequences(context), grad.shape[1])
-
-        def write(out: Any) -> None:
-            out[...] = 0
-            context.xp.multiply(grad[:, value_columns], usable[:, value_columns], out=out[:, operand_columns])
-
-        grads.add(0, write)
+        sequences = self.sequences(context)
+        shift = self.delay * sequences.num_slots
+        usable = sequences.usable(self.delay)
+        grads.add(0, lambda out: context.kernels.delay_gradient(grad, usable, shift, out))
 
 
 @register_node("PastValue", "Delay")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
 from acoustic.nodes.base import Node, PassContext
@@ -19,6 +21,7 @@ from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import CompiledLoop
+from acoustic.recurrence.cuda_loop import CudaLoop
 from acoustic.recurrence.loop_plan import LoopNodes, plan_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
@@ -58,7 +61,8 @@ class Loop(Node):
     visible : collection of str
         Names of the members whose values are needed outside.
     backend : Backend, optional
-        If given, the loop is compiled where that is possible (see compiled_loop.py); otherwise it is interpreted.
+        If given, the loop is compiled where that is possible (see compiled_loop.py and cuda_loop.py); otherwise it is
+        interpreted.
     options : EngineOptions, optional
         Options of the compiled loop.
 
@@ -102,16 +106,27 @@ class Loop(Node):
         self._is_random = any(member.node.has(RANDOM) for member in self.members)
         self._reads = self._outside_reads()
         self.compiled: CompiledLoop | None = None
+        self.on_gpu: CudaLoop | None = None
         if backend is not None:
             member_shapes = [member.shape for member in self.members]
             places = [member.operands for member in self.members]
             loop = LoopNodes(members, member_shapes, places, [shapes[name] for name in outside])
-            plan = plan_loop(loop, {self.inside[name] for name in visible}) if is_possible(backend) else None
-            self.compiled = None if plan is None else CompiledLoop(plan, backend, options or EngineOptions())
+            on_gpu = backend.xp is not np
+            is_planned = on_gpu or is_possible(backend)
+            plan = plan_loop(loop, {self.inside[name] for name in visible}) if is_planned else None
+            if plan is not None and on_gpu:
+                self.on_gpu = CudaLoop(plan, backend)
+            elif plan is not None:
+                self.compiled = CompiledLoop(plan, backend, options or EngineOptions())
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
         super().__init__(f"loop of {', '.join(self.inside)}", list(outside.values()))
+
+    @property
+    def planned(self) -> Any:
+        """What computes all steps from a plan; None if the nodes are called step by step."""
+        return self.compiled or self.on_gpu
 
     def _check_number_of_operands(self) -> None:
         pass
@@ -166,6 +181,9 @@ class Loop(Node):
     def forward(self, context: PassContext, *inputs: Any, out: Any) -> None:
         sequences = self.sequences(context)
         self._received.clear()
+        if self.on_gpu is not None:
+            self.on_gpu.forward(inputs, sequences, context.training)
+            return
         self._allocate(context, sequences)
         bound = self._bound_forward(inputs, sequences)
         readers = self._readers(context, sequences)
@@ -180,7 +198,7 @@ class Loop(Node):
 
     def value_of(self, position: int) -> Any:
         """The value of a member at all steps."""
-        return self.members[position].value if self.compiled is None else self.compiled.value(position)
+        return self.members[position].value if self.planned is None else self.planned.value(position)
 
     def _readers(self, context: PassContext, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, context) for member in self.delays]
@@ -237,7 +255,7 @@ class Loop(Node):
     def receive(self, name: str, gradient: Any) -> None:
         """Take the gradient with respect to a member from its users outside."""
         position = self.inside[name]
-        member_gradient = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
+        member_gradient = self.members[position].gradient if self.planned is None else self.planned.gradient(position)
         member_gradient[...] = gradient
         self._received.add(position)
 
@@ -245,6 +263,10 @@ class Loop(Node):
         self, context: PassContext, grad: Any, inputs: Sequence[Any], value: Any, grads: GradientTargets
     ) -> None:
         sequences = self.sequences(context)
+        if self.on_gpu is not None:
+            self.on_gpu.backward(self._received, inputs, sequences, grads)
+            self._received.clear()
+            return
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)

@@ -1,5 +1,7 @@
 """The benchmark on GPUs, on numpy with cupy's rules in the place of a GPU."""
 
+import contextlib
+import io
 import sys
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.lattice_free.objective import LatticeFree
 from benchmarks import gpu, lattice_free, training
+from tests.acoustic.devices.cuda_on_host import needs_compiler
 from tests.acoustic.devices.cupy_on_host import cupy
 from tests.acoustic.kernels.lattice_free import graphs
 
@@ -21,6 +24,7 @@ def device(monkeypatch):
 
 
 @pytest.mark.parametrize("case", [case for case in gpu.CASES if case.name in SOME], ids=lambda case: case.name)
+@needs_compiler
 @pytest.mark.slow
 def test_our_side_learns_the_same_on_a_device(case, monkeypatch):
     features, labels = case.data()
@@ -74,3 +78,28 @@ def test_what_is_missing_is_named(monkeypatch, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("gpu: --cases dnn; expected some of dnn-train-256, ")
     assert second.endswith("expected cupy, from the extra gpu, and PyTorch with CUDA")
+
+
+@needs_compiler
+def test_our_side_of_scoring(device):
+    rng = np.random.default_rng(1)
+    shapes = [(5, 4), (5, 1), (3, 5), (3, 1)]
+    weights = [np.asfortranarray(rng.standard_normal(shape, dtype=np.float32)) for shape in shapes]
+    features = np.asfortranarray(rng.standard_normal((4, 6), dtype=np.float32))
+    compute, outputs = gpu.scoring_side(weights, features)
+    compute()
+    hidden = 1 / (1 + np.exp(-(weights[0] @ features + weights[1])))
+    np.testing.assert_allclose(outputs(), weights[2] @ hidden + weights[3], rtol=1e-5, atol=1e-5)
+
+
+def test_a_report_holds_what_is_printed(capsys):
+    file = io.StringIO()
+    with contextlib.redirect_stdout(gpu.Report(sys.stdout, file)):
+        gpu.print_profile("Argonaut", [("small", 10.0)] * 20 + [("large", 100.0)] * 10, 4.0)
+    assert capsys.readouterr().out == file.getvalue()
+    first, *rest = file.getvalue().splitlines()
+    assert first.strip() == "Argonaut: 3 launches and copies, 0.400 ms a step, the device computes 30 % of it"
+    assert [line.split() for line in rest] == [
+        ["100.0", "us", "1.0", "times", "large"],
+        ["20.0", "us", "2.0", "times", "small"],
+    ]

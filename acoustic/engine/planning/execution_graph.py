@@ -74,7 +74,7 @@ def _loop_outputs(
             # Delays first, then nodes that do not need them, which may be computed for all steps at once.
             count = sum(node.delay != 0 for node in members)
             loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, backend, options)
-        if loop is None or loop.compiled is None:
+        if loop is None or loop.planned is None:
             loop = Loop(members, shapes, visible)
         replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
     return replaced

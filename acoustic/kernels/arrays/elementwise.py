@@ -111,6 +111,34 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         mean = x.mean(axis=1, keepdims=True, dtype="float64")
         return mean, self.xp.square(x - mean).mean(axis=1, keepdims=True)
 
+    def batch_statistics(
+        self, x: Any, mean: Any, invstd: Any, num_frames: int, blend: float, epsilon: float, work: Any
+    ) -> None:
+        """work (rows, 5) = m, s, m_b, v_b and w of BatchNormalization for x (rows, N); mean, invstd (rows, 1)."""
+        batch_mean, variance = (column[:, 0] for column in self.moments(x))
+        weight = self.xp.where(invstd[:, 0] > 0, 1 - blend / (blend + num_frames), 1.0)
+        blended = weight * variance + (1 - weight) * stored_variance(self.xp, invstd[:, 0], epsilon)
+        work[:, 0] = weight * batch_mean + (1 - weight) * mean[:, 0]
+        work[:, 1] = 1 / self.xp.sqrt(blended + epsilon)
+        work[:, 2] = batch_mean
+        work[:, 3] = variance
+        work[:, 4] = weight
+
+    def batch_gradient(
+        self, grad: Any, x: Any, scale: Any, num_columns: int, num_values: int, work: Any
+    ) -> tuple[Any, ...]:
+        """Gradients of bias and scale of BatchNormalization and, unless scale is None, columns for centred_gradient.
+
+        num_columns: with and without a frame; num_values: N of each row; work: see batch_statistics. All are (rows, 1).
+        """
+        centre, inverse, _, _, weight = (work[:, k : k + 1] for k in range(5))
+        total, match = self.gradient_moments(grad, x, centre)
+        match = match * inverse  # the sum of G x^
+        if scale is None:
+            return total, match
+        share = weight * num_columns / num_values
+        return total, match, scale * inverse, share * total, share * match * inverse
+
     def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
         """out = (x - centre) * factor + bias, columns (rows, 1); out may be x."""
         self.xp.subtract(x, centre, out=out)
@@ -172,6 +200,12 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         words = hashed(xp, xp.arange(first, first + x.size, dtype=xp.uint32), key)
         keep = (words >= xp.uint32(int(rate * 2**32))).reshape(x.shape, order="F")
         xp.multiply(x, keep * x.dtype.type(1 / (1 - rate)), out=out)
+
+
+def stored_variance(xp: Any, invstd: Any, epsilon: float) -> Any:
+    """The variance that `invstd` of BatchNormalization stands for, float64; 0 where nothing is known."""
+    positive_invstd = xp.where(invstd > 0, invstd, 1).astype("float64")
+    return xp.where(invstd > 0, xp.maximum(positive_invstd**-2 - epsilon, 0), 0.0)
 
 
 def hashed(xp: Any, counter: Any, key: int) -> Any:

@@ -71,6 +71,33 @@ class ArraySequenceKernels:
             part = grad[k * rows : (k + 1) * rows, from_minibatch]
             self.xp.add.at(out.T, self.xp.asarray(sources[from_minibatch, k]), part.T)
 
+    def delay(self, x: Any, before: Any, usable: Any, shift: int, default: float, out: Any) -> None:
+        """out (rows, N) = x (rows, N) moved to the right by `shift` columns, and `default` where not usable.
+
+        before (rows, shift): what precedes the first column; None, or with a negative shift, for the default. usable
+        (steps, slots) bool: for each column whether it has a value.
+        """
+        num_columns = x.shape[1]
+        kept = max(0, num_columns - abs(shift))
+        out[...] = default
+        if shift > 0:
+            out[:, shift:] = x[:, :kept]
+        else:
+            out[:, :kept] = x[:, num_columns - kept :]
+        if before is not None:
+            num_before = min(shift, num_columns)
+            out[:, :num_before] = before[:, :num_before]
+        self.xp.copyto(out, default, where=~usable.reshape(1, -1))
+
+    def delay_gradient(self, grad: Any, usable: Any, shift: int, out: Any) -> None:
+        """out (rows, N) = grad (rows, N) where usable, moved back by `shift` columns; 0 for the rest."""
+        num_columns = grad.shape[1]
+        kept = max(0, num_columns - abs(shift))
+        sources = slice(shift, None) if shift > 0 else slice(0, kept)
+        targets = slice(0, kept) if shift > 0 else slice(num_columns - kept, None)
+        out[...] = 0
+        self.xp.multiply(grad[:, sources], usable.reshape(1, -1)[:, sources], out=out[:, targets])
+
     def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         """out (1, 1) = the sum over the sequences of log of the sum of exp(score) of all paths, less the labels' score.
 

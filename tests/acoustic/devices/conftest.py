@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from acoustic.kernels import backend
-from tests.acoustic.devices import cupy_on_host
+from tests.acoustic.devices import cuda_on_host, cupy_on_host
 
-DEVICES = ["stand-in"]
+DEVICES = [pytest.param("stand-in", marks=cuda_on_host.needs_compiler)]
 if importlib.util.find_spec("cupy"):
     DEVICES.append(pytest.param("gpu", marks=pytest.mark.gpu))
 

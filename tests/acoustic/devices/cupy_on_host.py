@@ -4,12 +4,18 @@ Its arrays are not numpy's. As in cupy, they are not converted to numpy arrays i
 have memory of their own; reductions give arrays of no dimensions; `dot` writes to a C-contiguous output only. A name
 that cupy lacks raises AttributeError. The rules are those of cupy 13 (cupy/_core: core.pyx, _routines_indexing.pyx,
 _routines_linalg.pyx).
+
+`usage` counts the kernels that cupy would launch, at least: one for each call that computes or copies elements, none
+for views and memory; and the copies to and from the host.
 """
 
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tests.acoustic.devices import cuda_on_host
 
 # What the project may call: names that cupy has, with the same arguments.
 UFUNCS = """
@@ -35,7 +41,19 @@ METHODS = """
     all any argmax argmin argsort astype clip cumsum diagonal dot max mean min nonzero prod ravel repeat
     reshape round searchsorted sort squeeze std sum swapaxes take trace transpose var
 """
+WITHOUT_LAUNCH = {"empty", "empty_like"}
 WITH_AT = {"add", "subtract", "maximum", "minimum"}
+
+
+@dataclass
+class Usage:
+    """What the device did: kernels launched, and copies to the device and back, for which the host may wait."""
+
+    launches: int = 0
+    copies: int = 0
+
+
+usage = Usage()
 
 
 class Array:
@@ -59,20 +77,25 @@ class Array:
     imag = property(lambda self: Array(self._host.imag))
 
     def get(self, order: str = "C") -> np.ndarray:
+        usage.copies += 1
         return np.array(self._host, order=order)
 
     def copy(self, order: str = "C") -> "Array":
+        usage.launches += 1
         return Array(self._host.copy(order=order))
 
     def fill(self, value: Any) -> None:
+        usage.launches += 1
         if np.ndim(value):
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         self._host.fill(device_to_host(value))
 
     def item(self) -> Any:
+        usage.copies += 1
         return self._host.item()
 
     def tolist(self) -> list:
+        usage.copies += 1
         return self._host.tolist()
 
     def __len__(self) -> int:
@@ -82,15 +105,19 @@ class Array:
         return (self[k] for k in range(len(self)))
 
     def __bool__(self) -> bool:
+        usage.copies += 1
         return bool(self._host)
 
     def __int__(self) -> int:
+        usage.copies += 1
         return int(self._host)
 
     def __index__(self) -> int:
+        usage.copies += 1
         return self._host.__index__()
 
     def __float__(self) -> float:
+        usage.copies += 1
         return float(self._host)
 
     def __format__(self, spec: str) -> str:
@@ -100,9 +127,12 @@ class Array:
         return f"device {self._host!r}"
 
     def __getitem__(self, index: Any) -> "Array":
-        return to_device(self._host[as_index(index)])
+        part = self._host[as_index(index)]
+        usage.launches += isinstance(part, np.ndarray) and not is_view(part, [self._host])
+        return to_device(part)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        usage.launches += 1
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         self._host[as_index(index)] = device_to_host(value)
@@ -120,6 +150,11 @@ class Array:
     def __array_function__(self, function: Any, types: Any, arguments: tuple, options: dict) -> Any:
         home = cupy.linalg if function.__module__ == "numpy.linalg" else cupy
         return getattr(home, function.__name__, lambda *_, **__: NotImplemented)(*arguments, **options)
+
+
+def is_view(result: Any, arrays: Any) -> bool:
+    """Whether a result is memory of one of some arrays, which nothing is computed for."""
+    return any(isinstance(array, np.ndarray) and np.may_share_memory(result, array) for array in arrays)
 
 
 def to_device(result: Any) -> Any:
@@ -169,9 +204,12 @@ class Function:
             raise TypeError("einsum: cupy has no out")
         given = [device_to_host(one) for one in arguments]
         result = self._function(*given, **{name: device_to_host(one) for name, one in options.items()})
+        if self.__name__ not in WITHOUT_LAUNCH and (out is not None or not is_view(result, given)):
+            usage.launches += 1
         return out if out is not None else to_device(result)
 
     def _at(self, target: Array, index: Any, values: Any) -> None:
+        usage.launches += 1
         self._function.at(target._host, as_index(index), device_to_host(values))
 
 
@@ -179,11 +217,14 @@ def from_host(function: Any) -> Any:
     def copied(value: Any, dtype: Any = None, order: str | None = None, **options: Any) -> Array:
         if isinstance(value, Array):
             keeps = {"dtype": dtype, "order": order} if order else {"dtype": dtype}
-            return (
-                value
-                if function(value._host, **given(keeps)) is value._host
-                else Array(function(value._host, **given(keeps)))
-            )
+            result = function(value._host, **given(keeps))
+            if result is value._host:
+                return value
+            usage.launches += 1
+            return Array(result)
+        usage.copies += 1
+        if np.asarray(value).dtype == object:
+            raise ValueError("Unsupported dtype object")
         return Array(np.array(function(value, **given({"dtype": dtype, "order": order})), order="K", copy=True))
 
     return copied
@@ -198,6 +239,7 @@ def method(name: str) -> Any:
         out = options.get("out")
         given = [device_to_host(one) for one in arguments]
         result = getattr(self._host, name)(*given, **{key: device_to_host(one) for key, one in options.items()})
+        usage.launches += out is not None or not is_view(result, [self._host])
         return out if out is not None else to_device(result)
 
     return call
@@ -243,6 +285,31 @@ for _name in METHODS.split():
 Array.__hash__ = None
 
 
+class RawModule:
+    """Kernels in CUDA C++, which the host's compiler compiles."""
+
+    def __init__(self, *, code: str):
+        self._code = code
+
+    def get_function(self, name: str) -> Any:
+        launch = cuda_on_host.compiled(self._code)(name)
+
+        def call(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
+            usage.launches += 1
+            launch(grid, block, tuple(map(device_to_host, arguments)))
+
+        return call
+
+
+def gemm(transa: str, transb: str, a: Array, b: Array, out: Array, alpha: float = 1.0, beta: float = 0.0) -> Array:
+    """out = alpha a b + beta out, as in cupy.cublas."""
+    assert transa == transb == "N"
+    usage.launches += 1
+    host = out._host
+    host[...] = alpha * np.dot(b._host.T, a._host.T).T + (beta * host if beta else 0)
+    return out
+
+
 def make_module() -> types.ModuleType:
     """The module, as `import cupy` gives it."""
     module = types.ModuleType("cupy", __doc__)
@@ -254,6 +321,8 @@ def make_module() -> types.ModuleType:
         setattr(module, name, getattr(np, name))
     module.abs = module.absolute
     module.ndarray = Array
+    module.RawModule = RawModule
+    module.cublas = types.SimpleNamespace(gemm=gemm)
     module.asnumpy = lambda array, order="C": array.get(order) if isinstance(array, Array) else np.asarray(array)
     module.linalg = types.SimpleNamespace(**{name: Function(getattr(np.linalg, name)) for name in LINALG.split()})
     module.cuda = types.SimpleNamespace(

@@ -26,6 +26,8 @@ def test_arrays_of_the_host_are_not_operands():
         cupy.multiply(host, 2, out=array(2, 3))
     with pytest.raises(ValueError, match="cannot be used for fill"):
         array(2, 3)[...] = host
+    with pytest.raises(ValueError, match="Unsupported dtype object"):
+        cupy.asarray(None)
 
 
 def test_memory_is_not_shared_with_the_host():

@@ -74,9 +74,11 @@ def results(network, engine, roots):
         }
         for _ in range(3):  # the first passes are written down, the third is repeated
             engine.forward(matrices, training=True, layout=layout, criterion="J")
-            found += [np.array(engine.value(name))[:, real] for name in roots[1:]]
+            to_host = network.backend.to_host
+            found += [np.array(to_host(engine.value(name)))[:, real] for name in roots[1:]]
             engine.backward("J")
-            found += [engine.gradient(name).copy() for name in sorted(node.name for node in engine.learnable())]
+            learnable = sorted(node.name for node in engine.learnable())
+            found += [np.array(to_host(engine.gradient(name))) for name in learnable]
     return found
 
 

@@ -1,0 +1,1 @@
+from acoustic.kernels.cuda.elementwise import CudaKernels as CudaKernels
