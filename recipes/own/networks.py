@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from decoder import grammars, tying
 from decoder.graph import GraphOptions
 from decoder.sequence_training.chain.options import ChainStates
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 CONFIG = Path(__file__).parent / "config"
 SILENCE = "sil"
 BLANK = "<blk>"
+LOG_PRIOR = "LogPrior"  # of a network by CTC
+LEAST_PRIOR = 1e-5
+PRIOR_WEIGHT = 0.3  # on 130 utterances of speechocean762's development set 0, 0.3 and 0.5 have 66, 58 and 64 % errors
 
 
 def names_in(configs: Sequence[Path]) -> set[str]:
@@ -246,3 +251,23 @@ class Ctc(Tdnnf):
 
         num_tokens = len(read_state_list(self.tokens))
         return [f"NumTokens={num_tokens}", f"Blank={num_tokens - 1}"]
+
+    def train(self) -> int:
+        lost = super().train()
+        self.set_prior()
+        return lost
+
+    def set_prior(self) -> None:
+        """Divide the outputs by a power of their means on the development set, as those of hybrid networks by priors.
+
+        Most frames are blank, and a search that takes them as they are leaves out words (Miao et al., EESEN, 2015).
+        """
+        from acoustic.network import load_model, save_model
+        from recipes.decoding import score_utterances
+
+        network = load_model(self.model)
+        scores = score_utterances(self.model, self.recipe.out / "lists" / "valid.scp", self.window)
+        posteriors = np.exp(np.concatenate([*scores.values()], axis=1) + network.stored_values()[LOG_PRIOR])
+        means = np.maximum(posteriors.mean(axis=1, keepdims=True), LEAST_PRIOR)
+        network.set_value(LOG_PRIOR, PRIOR_WEIGHT * np.log(means))
+        save_model(network, self.model)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import argonaut
+from acoustic.network import load_model
 from decoder import Recognizer
 from decoder.recognizer.jobs.decoding import DecodeOptions
 from readers.audio.audio_file import write_wav
@@ -21,6 +22,7 @@ from recipes.cli.argon.command import make_parser
 from recipes.cli.command import MACHINES, MachineOptions
 from recipes.cli.flags import options_from
 from recipes.cli.main import command_parser, main, module_of
+from recipes.decoding import score_utterances
 from tests.recipes.systems.small_system import RATE, WORDS, speak
 
 NUM_SPEAKERS, PER_SPEAKER = 8, 6
@@ -200,6 +202,11 @@ def test_the_final_network_may_be_trained_by_ctc(finished, tmp_path, monkeypatch
     for name in spoken:
         tokens = [label.name for label in labels[name] if label.name != "<blk>"]
         assert "".join(tokens) == phones(spoken[name])
+    prior = load_model("exp/final/model/own.tdnnf").stored_values()["LogPrior"]
+    scores = score_utterances(Path("exp/final/model/own.tdnnf"), Path("exp/lists/valid.scp"), 5)
+    posteriors = np.exp(np.concatenate([*scores.values()], axis=1) + prior)
+    np.testing.assert_allclose(posteriors.sum(axis=0), 1, rtol=1e-4)
+    np.testing.assert_allclose(np.exp(prior / 0.3), posteriors.mean(axis=1, keepdims=True), rtol=1e-3)
     recognizer = Recognizer.load("exp/own.argo")
     assert recognizer.transcribe("data/speaker0/s0-0.wav").words is not None
     words = [label.name for label in spoken["s0-0"]] if "s0-0" in spoken else ["AB"]
