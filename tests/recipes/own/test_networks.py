@@ -61,7 +61,7 @@ def test_the_features_are_listed_again_if_another_part_of_the_development_set_is
 def test_a_graph_carries_the_search_options_of_the_network_by_lattice_free_mmi():
     assert {*LATTICE_FREE_GRID.values, *LATTICE_FREE_GRID.fixed, "beam"} <= set(TUNED_OPTIONS)
     assert LATTICE_FREE_GRID.fixed["slack_decay"] == 0
-    assert LATTICE_FREE_GRID.beams == (8.0, 9.0, 10.0)
+    assert LATTICE_FREE_GRID.beams == (7.5, 8.0, 8.5, 9.0, 10.0)
 
 
 def test_sizes_of_the_network_by_lattice_free_mmi():
