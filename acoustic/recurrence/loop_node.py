@@ -9,7 +9,7 @@ follow, from all steps at once. Nodes do not know that they are in a loop.
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.properties import RANDOM
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import CompiledLoop
-from acoustic.recurrence.cuda_loop import CudaLoop
 from acoustic.recurrence.loop_plan import LoopNodes, plan_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.tables import is_possible, same
 from readers.errors import ModelError
+
+if TYPE_CHECKING:
+    from acoustic.recurrence.cuda_loop import CudaLoop
 
 
 @dataclass
@@ -115,7 +117,9 @@ class Loop(Node):
             is_planned = on_gpu or is_possible(backend)
             plan = plan_loop(loop, {self.inside[name] for name in visible}) if is_planned else None
             if plan is not None and on_gpu:
-                self.on_gpu = CudaLoop(plan, backend)
+                from acoustic.recurrence import cuda_loop  # only a job on a GPU loads it
+
+                self.on_gpu = cuda_loop.CudaLoop(plan, backend)
             elif plan is not None:
                 self.compiled = CompiledLoop(plan, backend, options or EngineOptions())
         self._received: set[int] = set()

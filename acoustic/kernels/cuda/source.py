@@ -159,11 +159,8 @@ ELEMENTWISE = {
     ),
 }
 
-# Parameters after the number of rows and columns, and the body; a block has one column after another.
-REDUCTIONS = {
-    "softmax": (
-        "const real *x, real *out",
-        """
+# An element of a column, by its largest element `top` and the sum `total` of exp(column[r] - top).
+NORMALISED = """
         for (long long t = blockIdx.x; t < cols; t += gridDim.x) {
             const real *column = x + t * rows;
             real top = column[0], total = 0;
@@ -171,25 +168,14 @@ REDUCTIONS = {
             top = of_block<Larger>(top);
             for (long long r = threadIdx.x; r < rows; r += blockDim.x) total += exp(column[r] - top);
             total = of_block<Sum>(total);
-            for (long long r = threadIdx.x; r < rows; r += blockDim.x)
-                out[t * rows + r] = exp(column[r] - top) / total;
+            for (long long r = threadIdx.x; r < rows; r += blockDim.x) out[t * rows + r] = %s;
         }
-        """,
-    ),
-    "log_softmax": (
-        "const real *x, real *out",
-        """
-        for (long long t = blockIdx.x; t < cols; t += gridDim.x) {
-            const real *column = x + t * rows;
-            real top = column[0], total = 0;
-            for (long long r = threadIdx.x; r < rows; r += blockDim.x) top = Larger::of(top, column[r]);
-            top = of_block<Larger>(top);
-            for (long long r = threadIdx.x; r < rows; r += blockDim.x) total += exp(column[r] - top);
-            total = log(of_block<Sum>(total));
-            for (long long r = threadIdx.x; r < rows; r += blockDim.x) out[t * rows + r] = column[r] - top - total;
-        }
-        """,
-    ),
+"""
+
+# Parameters after the number of rows and columns, and the body; a block has one column after another.
+REDUCTIONS = {
+    "softmax": ("const real *x, real *out", NORMALISED % "exp(column[r] - top) / total"),
+    "log_softmax": ("const real *x, real *out", NORMALISED % "column[r] - top - log(total)"),
     # labels, or the number of the only label in each column, negative for none; error may be missing
     "cross_entropy": (
         "const real *labels, const long long *numbers, const real *z, double *parts, int *ended, real *loss, "
