@@ -94,6 +94,8 @@ from decoder.lm import ExaminationOptions as ExaminationOptions
 from decoder.lm import HistoryOptions as HistoryOptions
 from decoder.lm import InterpolationOptions as InterpolationOptions
 from decoder.lm import LanguageModel as LanguageModel
+from decoder.lm import LMTraining as LMTraining
+from decoder.lm import LMTrainOptions as LMTrainOptions
 from decoder.lm import NetworkOptions as NetworkOptions
 from decoder.lm import NormalisationOptions as NormalisationOptions
 from decoder.lm import PerplexityOptions as PerplexityOptions
@@ -110,6 +112,7 @@ from decoder.lm import interpolate_models as interpolate_models
 from decoder.lm import normalise_texts as normalise_texts
 from decoder.lm import perplexity_of_texts as perplexity_of_texts
 from decoder.lm import prune_model as prune_model
+from decoder.lm import train_language_model as train_language_model
 from decoder.recognizer import Bundle as Bundle
 from decoder.recognizer import ForcedAligner as ForcedAligner
 from decoder.recognizer import Grammar as Grammar

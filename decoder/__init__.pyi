@@ -7,6 +7,7 @@ from decoder.recognizer.transcript import Transcript as Transcript
 from decoder.results.live_recognition import Endpoint as Endpoint
 from decoder.results.live_recognition import Recognition as Recognition
 from decoder.results.live_recognition import RecognitionEvent as RecognitionEvent
+from decoder.results.live_recognition import Rescored as Rescored
 from decoder.results.live_recognition import StreamStage as StreamStage
 from decoder.search.decoder import Decoder as Decoder
 from decoder.search.decoder import DecodingResult as DecodingResult

@@ -119,6 +119,12 @@ class PartOptions(Options):
     g2p: Path | None = option(None, "model of argonaut g2p train, for words that the dictionary lacks")
     second_pass: Path | None = option(None, "recurrent language model that rescores lattices")
     second_pass_weight: float = option(0.5, "share of {second_pass} in ln P of a word", least=0, most=1)
+    second_pass_consensus: float = option(
+        0.0,
+        "with {second_pass}, take the words with the fewest expected errors, all scores multiplied by this number; 0: "
+        "those of the best path",
+        least=0,
+    )
     aligner: Path | None = option(
         None, "network that aligns instead of {model}; with shorter frames, its boundaries are better"
     )
@@ -280,7 +286,7 @@ def _pack_parts(options: PackOptions, silence: tuple[str, ...] | None = None) ->
         g2p=parts.g2p,
         second_pass=parts.second_pass,
         aligner=aligner,
-        second_pass_options=SecondPassOptions(weight=parts.second_pass_weight),
+        second_pass_options=SecondPassOptions(weight=parts.second_pass_weight, consensus=parts.second_pass_consensus),
         window=parts.window,
         output=parts.output_node or BundleParts.output,
         options=read_choice(parts.tuned) if parts.tuned is not None else {},

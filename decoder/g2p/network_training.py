@@ -1,6 +1,5 @@
 """Trains a network beside the n-grams of a pronunciation model, and chooses the weights of the two."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,13 +134,6 @@ class TaggedWords(SentenceReader):
         ]
         order = _WordOrder(file=None, randomize="none" if seed is None else "true", block=len(letters))
         self.take(streams, lengths.tolist(), [""] * len(lengths), order, seed or 0)
-        self._digest = hashlib.sha256(letters.tobytes() + tags.tobytes() + lengths.tobytes())
-
-    def digest(self, *settings: object) -> str:
-        """Return a name for a training on these words with some settings."""
-        digest = self._digest.copy()
-        digest.update(repr(settings).encode())
-        return digest.hexdigest()[:16]
 
 
 def train_tagger(

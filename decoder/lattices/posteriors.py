@@ -5,7 +5,7 @@ are those of the search, with acoustic scores scaled down; unscaled, the best pa
 probability.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,6 +161,13 @@ def _words_of_paths(lattice: Lattice, found: Posteriors, paths: Sequence[Sequenc
             confidence = float(probability[link])
         word_of_link[link] = Word(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence))
     return [[word_of_link[link] for link in path if link in word_of_link] for path in paths]
+
+
+def calibrated(words: Iterable[Word], calibrate: Callable[[float], float] | None) -> list[Word]:
+    """Return words with calibrated confidences; those without one stay as they are, and all do without `calibrate`."""
+    if calibrate is None:
+        return list(words)
+    return [word if word.confidence is None else word._replace(confidence=calibrate(word.confidence)) for word in words]
 
 
 def word_confidences(

@@ -24,13 +24,16 @@ from decoder.lm.mixing.mixture import best_weights as best_weights
 from decoder.lm.mixing.mixture import estimate_with_classes as estimate_with_classes
 from decoder.lm.mixing.mixture import interpolate as interpolate
 from decoder.lm.mixing.pruning import prune as prune
-from decoder.lm.network import perplexity_of_texts as perplexity_of_texts
+from decoder.lm.networks.evaluation import perplexity_of_texts as perplexity_of_texts
+from decoder.lm.networks.training import LMTraining as LMTraining
+from decoder.lm.networks.training import train_language_model as train_language_model
 from decoder.lm.options import CountedTexts as CountedTexts
 from decoder.lm.options import CountingOptions as CountingOptions
 from decoder.lm.options import EstimationOptions as EstimationOptions
 from decoder.lm.options import ExaminationOptions as ExaminationOptions
 from decoder.lm.options import HistoryOptions as HistoryOptions
 from decoder.lm.options import InterpolationOptions as InterpolationOptions
+from decoder.lm.options import LMTrainOptions as LMTrainOptions
 from decoder.lm.options import NetworkOptions as NetworkOptions
 from decoder.lm.options import NormalisationOptions as NormalisationOptions
 from decoder.lm.options import PerplexityOptions as PerplexityOptions

@@ -8,14 +8,13 @@ from decoder.lm.estimation import estimate_from_counts
 from decoder.lm.mixing.mixture import estimate_with_classes
 from decoder.lm.mixing.pruning import without
 from decoder.lm.options import EstimationOptions
-from decoder.lm.texts.reading import MARKS, read_sentences
+from decoder.lm.texts.reading import read_sentences, read_vocabulary_words
 from readers.common.faults import listed
 from readers.common.files import require_writable
 from readers.common.jobs.runner import Runner, thread_runner
 from readers.common.report import Log, Progress, silent
 from readers.errors import ConfigError
 from readers.language.arpa import Arpa, write_arpa
-from readers.language.sentences import read_word_list
 from readers.language.word_classes import read_word_classes
 
 
@@ -45,7 +44,7 @@ def estimate_from_texts(
     ``estimate_from_texts(EstimationOptions(texts=CountedTexts(text="train.txt"), output="lm.arpa"))``
     """
     require_writable(options.output, [*options.texts.files, options.vocabulary, options.dictionary.dict])
-    vocabulary = _vocabulary(options, note)
+    vocabulary = read_vocabulary_words(options.vocabulary, options.dictionary, note)
     if options.classes is None:
         model = _estimate_from_parts(options, vocabulary, runner or thread_runner(1), progress, note)
     else:
@@ -86,12 +85,3 @@ def _require_all_words(options: EstimationOptions, vocabulary: Iterable[str], wo
             f"{files}: words of the text are missing: {listed(missing)}; expected every word of "
             "the text, or the option unk to replace them"
         )
-
-
-def _vocabulary(options: EstimationOptions, note: Log) -> list[str] | None:
-    """Return the words of the vocabulary and of the dictionary; None if there are neither."""
-    if not options.dictionary.dict and not options.vocabulary:
-        return None
-    words = read_word_list(options.vocabulary) if options.vocabulary else []
-    words += [entry.word for entry in options.dictionary.read(note)]
-    return [word for word in dict.fromkeys(words) if word not in MARKS]

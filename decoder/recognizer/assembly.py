@@ -422,7 +422,9 @@ def _second_pass(bundle: Bundle) -> Figures:
     part = bundle.parts[SECOND_PASS_SETTINGS]
     options = SecondPassOptions.parse(part.read_bytes(), f"{part}")
     histories = f"{options.order - 1} words" if options.order else "all words"
-    return [("second pass", f"network with weight {options.weight:g}, histories of {histories}, beam {options.beam:g}")]
+    words = f", fewest expected errors at scale {options.consensus:g}" if options.consensus else ""
+    shown = f"network with weight {options.weight:g}, histories of {histories}, beam {options.beam:g}{words}"
+    return [("second pass", shown)]
 
 
 def summary(path: str) -> Figures:

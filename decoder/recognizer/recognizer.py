@@ -13,7 +13,7 @@ from decoder.alignment.aligner import Aligner, check_outputs
 from decoder.alignment.interpolation import FrameTimes, boundary_times
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.graph.transcript import TranscriptGraphs
-from decoder.lattices.posteriors import best_words
+from decoder.lattices.posteriors import calibrated
 from decoder.lm.language_model import LanguageModel
 from decoder.recognizer.assembly import (
     LATTICE_BEAM,
@@ -380,9 +380,11 @@ class Recognizer(Variants):
     def _recognize(self, recording: Recording, samples: np.ndarray, start: float = 0.0) -> Transcript:
         scores, period, result = self._audio.search(recording, samples, self.decoder)
         transcript = transcript_of(result, self.decoder, period, recording.seconds, self.calibration, start)
-        lattice = None if self.second_pass is None else self.second_pass.rescored(result, period)
-        if lattice is not None:
-            transcript = replace(transcript, spoken=tuple(best_words(lattice)), make_lattice=lambda: lattice)
+        rescored = None if self.second_pass is None else self.second_pass.rescored(result, period)
+        if rescored is not None:
+            lattice = rescored.lattice
+            spoken = tuple(calibrated(rescored.words, self.calibration))
+            transcript = replace(transcript, spoken=spoken, make_lattice=lambda: lattice)
         if self.goodness is not None:
             words = [word.text for word in transcript.spoken]
             if words == result.text:

@@ -103,7 +103,7 @@ class Transcript:
     @cached_property
     def words(self) -> tuple[Word, ...]:
         """The words with times and, if there is a lattice, confidences."""
-        if self.lattice is None or not self.spoken:
+        if not self.spoken or self.spoken[0].confidence is not None or self.lattice is None:
             return self.spoken
         confidences = word_confidences(self.lattice, [word.text for word in self.spoken], self.calibrate)
         return tuple(

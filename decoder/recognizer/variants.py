@@ -158,7 +158,7 @@ class Variants:
             A recurrent language model, trained with LMSequenceReader on words as the recogniser writes them; None: no
             second pass.
         **options
-            Fields of `SecondPassOptions`: weight, order and beam.
+            Fields of `SecondPassOptions`: weight, order, beam and consensus.
 
         Returns
         -------

@@ -6,4 +6,5 @@ from decoder.results.doubtful import DoubtfulStretch as DoubtfulStretch
 from decoder.results.live_recognition import Endpoint as Endpoint
 from decoder.results.live_recognition import Recognition as Recognition
 from decoder.results.live_recognition import RecognitionEvent as RecognitionEvent
+from decoder.results.live_recognition import Rescored as Rescored
 from decoder.results.live_recognition import StreamStage as StreamStage

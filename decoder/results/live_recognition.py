@@ -12,12 +12,12 @@ computes from them.  With endpoint = None there is one utterance, and its result
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from decoder.grammars.slots import Slot, SlotParse, slots_of
-from decoder.lattices.posteriors import confident_hypotheses, confident_words, word_confidences
+from decoder.lattices.posteriors import calibrated, confident_hypotheses, word_confidences
 from decoder.results.outputs import slf_lattice
 from decoder.results.unheard import unheard_speech
 from decoder.search.decoder import Decoder, DecodingResult
@@ -148,6 +148,20 @@ class RecognitionEvent:
         return alternatives(self.words, self.lattice, count, self.calibrate)
 
 
+class Rescored(NamedTuple):
+    """An utterance after the second pass.
+
+    Attributes
+    ----------
+    words : list of Word
+        With times, and posterior probabilities as confidences.
+    lattice : Lattice
+    """
+
+    words: list[Word]
+    lattice: Lattice
+
+
 class Recognition:
     """Recognises one stream of audio: call `push` with each block and `finish` once.
 
@@ -170,7 +184,7 @@ class Recognition:
     parse_slots : callable, optional
         Of a grammar: from the words to their tags, see `SlotParser`.
     rescore : callable, optional
-        From the result of an utterance that has ended, and the period, to the lattice of a second pass, or None.
+        From the result of an utterance that has ended, and the period, to what a second pass makes of it, or None.
     judge : callable, optional
         Of a grammar: from the result of an utterance and its scores (K, T), which are kept for it, to the grammar score
         and whether it is accepted.
@@ -190,7 +204,7 @@ class Recognition:
         block: int = 10,
         calibrate: Callable[[float], float] | None = None,
         parse_slots: SlotParse | None = None,
-        rescore: Callable[[DecodingResult, int], Lattice | None] | None = None,
+        rescore: Callable[[DecodingResult, int], Rescored | None] | None = None,
         judge: Callable[[DecodingResult, np.ndarray], tuple[float, bool]] | None = None,
     ):
         if block < 1:
@@ -351,12 +365,16 @@ class Recognition:
         """Return the result of the utterance, and what `unheard_speech` says of it."""
         result = self._search.finish()
         rescored = None if self._rescore is None else self._rescore(result, self._period)
-        lattice = self._lattice(result) if rescored is None else self._later(rescored)
-        if rescored is not None and lattice is not None:
-            event = self._event_of(confident_words(lattice))
-        else:
+        if rescored is None:
+            lattice = self._lattice(result)
             words = [word.text for word in result.words]
             event = self._event(result.words, len(words), None if lattice is None else word_confidences(lattice, words))
+        else:
+            lattice = self._later(rescored.lattice)
+            first = self.start
+            event = self._event_of(
+                [word._replace(start=first + word.start, end=first + word.end) for word in rescored.words]
+            )
         unheard = unheard_speech(result, self._period, self.start)
         reason = result.reason or unheard
         slots = () if self._parse_slots is None else slots_of(event.words, self._parse_slots)
@@ -388,12 +406,9 @@ class Recognition:
 
     def _event_of(self, words: Sequence[Word], num_stable: int | None = None) -> RecognitionEvent:
         """Return the event of words with posterior probabilities; num_stable: by default all of them."""
-        calibrated = [word._replace(confidence=self._confidence(word.confidence)) for word in words]
-        num_stable = len(calibrated) if num_stable is None else num_stable
-        return RecognitionEvent(self._seconds(self._first), self._seconds(self.num_frames), calibrated, num_stable)
-
-    def _confidence(self, posterior: float | None) -> float | None:
-        return posterior if posterior is None or self._calibrate is None else self._calibrate(posterior)
+        known = calibrated(words, self._calibrate)
+        num_stable = len(known) if num_stable is None else num_stable
+        return RecognitionEvent(self._seconds(self._first), self._seconds(self.num_frames), known, num_stable)
 
     def _seconds(self, num_frames: int) -> float:
         return num_frames * self._period / TICKS_PER_SECOND
@@ -424,11 +439,7 @@ def alternatives(
         hypotheses = [] if lattice is None else confident_hypotheses(lattice, count)
     except ArgonautError:  # a lattice without a path, for instance after an unfinished search
         hypotheses = []
-    if calibrate is not None:
-        hypotheses = [
-            [word._replace(confidence=calibrate(word.confidence or 0.0)) for word in hypothesis]
-            for hypothesis in hypotheses
-        ]
+    hypotheses = [calibrated(hypothesis, calibrate) for hypothesis in hypotheses]
     text = [word.text for word in words]
     other_hypotheses = [hypothesis for hypothesis in hypotheses if [word.text for word in hypothesis] != text]
     return [words, *other_hypotheses][: max(count, 1)]

@@ -2,20 +2,22 @@
 
 import json
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
 from acoustic.scoring.word_scorer import WordScorer
+from decoder.lattices.consensus import consensus
+from decoder.lattices.posteriors import confident_words
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.options import HistoryOptions
+from decoder.results.live_recognition import Rescored
 from decoder.results.outputs import slf_lattice
 from decoder.search.decoder import DecodingResult
 from readers.common.file_part import FilePart
 from readers.common.text import parse_object
 from readers.config.options import option
 from readers.errors import ConfigError, FormatError
-from readers.results.lattice import Lattice
 
 UNKNOWN = "<unk>"
 
@@ -32,18 +34,23 @@ class SecondPassOptions(HistoryOptions):
 
     weight: float = option(0.5, "share of the network in ln P of a word", least=0, most=1)
     beam: float = option(8.0, "links are left out whose best path scores worse than the best one by more", least=0)
+    consensus: float = option(
+        0.0,
+        "words with the fewest expected errors, the scores multiplied by this number; 0: words of the best path",
+        least=0,
+    )
 
     def dump(self) -> bytes:
         """Return the options as JSON."""
-        return json.dumps({"weight": self.weight, "order": self.order, "beam": self.beam}).encode()
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def parse(cls, text: bytes, where: str) -> Self:
         """Return the options in JSON.  Raises FormatError for a missing or unknown field, and a wrong value."""
-        content = parse_object(text, where)
-        kinds = {"weight": (int, float), "order": (int,), "beam": (int, float)}
+        content = {"consensus": 0.0} | parse_object(text, where)  # earlier bundles lack it
+        kinds = {"weight": (int, float), "order": (int,), "beam": (int, float), "consensus": (int, float)}
         if content.keys() != kinds.keys() or any(type(content[name]) not in kinds[name] for name in kinds):
-            raise FormatError(f"{where}: {str(content)[:60]}; expected the numbers weight, order and beam")
+            raise FormatError(f"{where}: {str(content)[:60]}; expected the numbers weight, order, beam and consensus")
         try:
             return cls(**content)
         except ConfigError as fault:
@@ -71,8 +78,8 @@ class SecondPass:
         self._scorer = WordScorer(model, unknown=UNKNOWN)
         self._lock = threading.Lock()  # the network has one state
 
-    def rescored(self, result: DecodingResult, period: int) -> Lattice | None:
-        """Return the rescored lattice of an utterance; None if it has none, or no path to its end.
+    def rescored(self, result: DecodingResult, period: int) -> Rescored | None:
+        """Return the words and the lattice of an utterance; None if it has no lattice, or no path to its end.
 
         period: of the frames in 100 ns units.
         """
@@ -82,4 +89,6 @@ class SecondPass:
         lattice = slf_lattice(result.lattice, result.decoder.graph, options, period=period)
         bonus = result.lattice.bonus / options.lm_scale if options.lm_scale else None
         with self._lock:
-            return rescore_with_network(lattice, self._scorer, self.options.weight, self.options, bonus=bonus)
+            lattice = rescore_with_network(lattice, self._scorer, self.options.weight, self.options, bonus=bonus)
+        scale = self.options.consensus
+        return Rescored(consensus(lattice, scale).words if scale else confident_words(lattice), lattice)

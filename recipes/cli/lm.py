@@ -24,7 +24,8 @@ Interpolate models of two texts, with the weights that suit a third one best, an
   argonaut lm prune --lm mixture.arpa --threshold 1e-8 -o lm.arpa
   argonaut lm info --lm lm.arpa --text dev.txt
 
-Interpolate a network that was trained as a language model with the n-gram, with equal weights:
+Train an LSTM network, and interpolate it with the n-gram, with equal weights:
+  argonaut lm train --text train.txt --heldout dev.txt --dict an4.dict -o lstm.dnn
   argonaut lm perplexity --model lstm.dnn --lm lm.arpa --text heldout.txt
 
 Extract the best hypotheses from lattices that argon wrote, and rescore them with the network:
@@ -146,6 +147,17 @@ def run_info(options: lm.ExaminationOptions, console: Console) -> int:
     return 0
 
 
+def run_train(options: lm.LMTrainOptions, console: Console) -> int:
+    with console.progress("words") as progress:
+        trained = lm.train_language_model(options, progress=progress, note=console.note)
+    print(f"epoch {'perplexity of held-out sentences':>32}")
+    for epoch, perplexity in enumerate(trained.perplexities, 1):
+        print(f"{epoch:5} {perplexity:32.2f}{' (best)' if epoch == trained.best_epoch else ''}")
+    text = f"{counted(trained.num_sentences, 'sentence')}, {counted(trained.num_words, 'word')}"
+    print(f"{options.output}: {trained.cells} LSTM cells, vocabulary of {trained.vocabulary}; {text} an epoch")
+    return 0
+
+
 def run_perplexity(options: lm.PerplexityOptions, console: Console) -> int:
     """Print the perplexity; exit status 1 if some words were left out, 2 if all were."""
     with console.progress("sentences") as progress:
@@ -196,6 +208,7 @@ COMMAND = Command(
         Command("prune", lm.PruningOptions, run_prune, help="leave out n-grams that matter little"),
         Command("info", lm.ExaminationOptions, run_info, help="show what is in a model, and how it covers a text"),
         Command("perplexity", lm.PerplexityOptions, run_perplexity, help="compute the perplexity of a text"),
+        Command("train", lm.LMTrainOptions, run_train, help="train a recurrent network"),
         Command("nbest", jobs.NbestOptions, run_nbest, help="extract n-best lists from lattices"),
         Command(
             "rescore", jobs.RescoreListsOptions, run_rescore, help="rescore n-best lists with a network or an n-gram"

@@ -109,7 +109,7 @@ def rescore_nbest(options: RescoreListsOptions, *, progress: Progress = silent) 
     spoken = [tuple(word for word in words if word not in options.silence) for words in sentences]
     ngram = dict(zip(sentences, sentence_logs(_open_ngram(options.lm), spoken))) if options.lm else None
     if options.network.model:
-        from decoder.lm.network import open_scorer, score_sentences
+        from decoder.lm.networks.evaluation import open_scorer, score_sentences
 
         logs = score_sentences(open_scorer(options.network), spoken, progress)
         new = dict(zip(sentences, logs))

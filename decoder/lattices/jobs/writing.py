@@ -11,7 +11,7 @@ from decoder.lattices.posteriors import best_words, confident_words
 from decoder.lattices.rescoring import rescore_lattice
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.mapped_model import open_language_model
-from decoder.lm.network import open_scorer
+from decoder.lm.networks.evaluation import open_scorer
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError, GraphError
 from readers.htk.slf import read_slf, write_slf

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from decoder.lm.options import TextFiles
+from decoder.lm.options import TextFiles, VocabularyDictionary
 from readers.common.report import Log
 from readers.errors import FormatError
 from readers.htk.mlf import read_mlf
 from readers.htk.storage.label_fields import HEADER
-from readers.language.sentences import TextPart, read_part
+from readers.language.sentences import TextPart, read_part, read_word_list
 from readers.results.trn import read_trn
 
 MARKS = ("<s>", "</s>")
@@ -39,6 +39,15 @@ def read_transcripts(options: TextFiles) -> list[list[str]]:
     for path in options.mlf:
         sentences += [[label.name for label in labels if label.name not in MARKS] for labels in read_mlf(path).values()]
     return sentences
+
+
+def read_vocabulary_words(vocabulary: Path | None, dictionary: VocabularyDictionary, note: Log) -> list[str] | None:
+    """Return the words of a vocabulary and of a dictionary, without <s> and </s>; None if there are neither."""
+    if not dictionary.dict and not vocabulary:
+        return None
+    words = read_word_list(vocabulary) if vocabulary else []
+    words += [entry.word for entry in dictionary.read(note)]
+    return [word for word in dict.fromkeys(words) if word not in MARKS]
 
 
 def without_marks(lines: list[list[str]]) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ minibatchSize steps, and the next one continues its sentences.
 Source: CNTK book 3.4.3, 3.4.4.
 """
 
+import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,6 +214,14 @@ class SentenceReader(Reader):
     def order(self) -> SentenceOrder:
         """The options that determine the order of sentences."""
         return self._options
+
+    def digest(self, *settings: object) -> str:
+        """Return a name for a training on these sentences with some settings."""
+        digest = hashlib.sha256(self._lengths.tobytes())
+        for stream in self._streams:
+            digest.update(stream.ids.tobytes())
+        digest.update(repr(settings).encode())
+        return digest.hexdigest()[:16]
 
     @property
     def num_frames(self) -> int:

@@ -11,6 +11,7 @@ from acoustic.descriptions.builders.simple import build_simple_network, simple_n
 from acoustic.network.model_file import save_model
 from acoustic.scoring.word_scorer import WordScorer
 from decoder import Recognizer
+from decoder.lattices.consensus import consensus
 from decoder.lattices.nbest import nbest
 from decoder.lattices.nbest_rescoring import RescoringOptions, rescore
 from decoder.lattices.second_pass import rescore_with_network
@@ -63,6 +64,25 @@ def test_the_words_are_those_of_a_rescored_list_of_all_sentences(recognizer, mod
     assert all(0 <= word.start < word.end <= second.seconds and 0 < word.confidence <= 1 for word in second.words)
     if weight == 1.0:
         assert second.text != first.text  # else nothing is tested
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0])
+def test_consensus_has_the_words_with_the_fewest_expected_errors(recognizer, model, packed, scale):
+    best = recognizer.with_second_pass(model, **ALL).transcribe(packed / "speech.wav")
+    rescoring = recognizer.with_second_pass(model, **ALL, consensus=scale)
+    transcript = rescoring.transcribe(packed / "speech.wav")
+    expected = consensus(best.lattice, scale).words
+    assert transcript.words == tuple(expected)
+    assert (transcript.text == best.text) == (scale == 1.0)  # flat scores make other words the safest
+    rescoring.calibration = lambda posterior: posterior / 2
+    halves = [word.confidence / 2 for word in expected]
+    assert [word.confidence for word in rescoring.transcribe(packed / "speech.wav").words] == pytest.approx(halves)
+    samples, rate = read_audio(packed / "speech.wav")
+    stream = rescoring.stream(rate, endpoint=None)
+    last = (stream.push(samples.astype(np.int16)) + stream.finish())[-1]
+    live = consensus(last.lattice, scale).words
+    assert [word.text for word in last.words] == [word.text for word in live]
+    assert [word.confidence for word in last.words] == pytest.approx([word.confidence / 2 for word in live])
 
 
 def test_phones_are_those_of_the_new_words(recognizer, model, packed):
@@ -140,6 +160,8 @@ def test_damaged_settings_are_refused(content):
 
 
 def test_options_survive_a_round_trip():
-    options = SecondPassOptions(weight=0.25, order=3, beam=7.5)
+    options = SecondPassOptions(weight=0.25, order=3, beam=7.5, consensus=0.5)
     assert SecondPassOptions.parse(options.dump(), "x") == options
-    assert json.loads(options.dump()) == {"weight": 0.25, "order": 3, "beam": 7.5}
+    earlier = {"weight": 0.25, "order": 3, "beam": 7.5}
+    assert json.loads(options.dump()) == earlier | {"consensus": 0.5}
+    assert SecondPassOptions.parse(json.dumps(earlier).encode(), "x") == replace(options, consensus=0.0)

@@ -1,0 +1,1 @@
+"""Recurrent networks as language models: the probabilities of sentences, and their training."""

@@ -1,0 +1,230 @@
+"""Trains an LSTM network as a language model: from texts and a vocabulary to a network that rescores.
+
+The network has word vectors, one layer of LSTM cells and a softmax in two steps, over classes of words by frequency and
+over the words of a class.  Each sentence is a sequence of its own, with sentences of equal length side by side.
+
+References
+----------
+CNTK book 7.3; Mikolov, Kombrink, Burget, Cernocky and Khudanpur, Extensions of recurrent neural network language model,
+ICASSP 2011; Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+"""
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.descriptions.builders.language_model import ClassLstmOptions
+from acoustic.network.model_file import load_model, save_model
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import AdamW
+from acoustic.training.sgd import train
+from decoder.lm.options import LMTrainOptions, TextFiles
+from decoder.lm.texts.reading import read_sentences, read_transcripts, read_vocabulary_words
+from readers.common.files import require_writable
+from readers.common.report import Log, Progress, silent
+from readers.errors import FormatError
+from readers.language.vocabulary import VocabularyWord, classed_words
+from readers.language.vocabulary_record import VocabularyRecord
+from readers.sources.sentences.lm_sequence_reader import LMSequenceOptions, class_table
+from readers.sources.sentences.sentences import SentenceReader, WordStream
+
+MARK, UNKNOWN = "</s>", "<unk>"
+FEWEST = 2  # occurrences of a word in the vocabulary, without a list
+EVERY = 100  # one sentence in so many is held out, without a text
+MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 1024  # of an epoch at least, if one has words between these bounds
+RATE, FINAL_RATE = 0.003, 0.0001  # of a minibatch; the first falls exponentially to the second
+CLIPPING = 1.0  # of the norm of the gradient, per word
+
+
+@dataclass(frozen=True)
+class LMTraining:
+    """A trained network.
+
+    Attributes
+    ----------
+    num_sentences, num_words : int
+        Of an epoch.
+    vocabulary : int
+        Words, with </s> and <unk>.
+    cells : int
+    perplexities : tuple of float
+        Of the held-out sentences after each epoch, words outside the vocabulary counted as <unk>.
+    best_epoch : int
+        Whose network was written.
+    """
+
+    num_sentences: int
+    num_words: int
+    vocabulary: int
+    cells: int
+    perplexities: tuple[float, ...]
+    best_epoch: int
+
+
+def train_language_model(
+    options: LMTrainOptions, *, progress: Progress = silent, log: Log = silent, note: Log = silent
+) -> LMTraining:
+    """Train a recurrent network as a language model, and write the network of the best epoch to `options.output`.
+
+    It leaves its epochs in `options.output`.unfinished until the network is written, and is continued from there after
+    an interruption.
+
+    Parameters
+    ----------
+    options : LMTrainOptions
+    progress : callable
+        Called as that of `acoustic.training.train`, with the stage "language model".
+    log : callable
+        Receives the lines of the training's log.
+    note : callable
+        Receives texts about the files.
+
+    Returns
+    -------
+    LMTraining
+
+    Raises
+    ------
+    FormatError, OSError
+        For a fault of a file.
+    ModelError
+        For a network that diverges.
+
+    Examples
+    --------
+    ``train_language_model(LMTrainOptions(texts=TextOptions(text="train.txt"), output="lstm.lm"))``
+    """
+    require_writable(options.output, [*options.texts.files, options.vocabulary, options.heldout])
+    sentences, held_out = _read(options, note)
+    listed = read_vocabulary_words(options.vocabulary, options.dictionary, note)
+    words = _vocabulary(sentences, listed, options.size)
+    training = Sentences(sentences, words, shuffle=True, seed=options.seed)
+    num_words = sum(map(len, sentences))
+    cells = options.cells or _cells(num_words)
+    size = len(words)
+    description = ClassLstmOptions(
+        layer_sizes=(size, cells, cells, size),
+        words=1,
+        vocabulary=size,
+        num_classes=words[-1].word_class + 1,
+        with_dropout=True,
+        forget_gate=1.0,
+        training_criterion="ClassCrossEntropyWithSoftmax",
+    )
+    settings = TrainingOptions(
+        max_epochs=options.epochs,
+        learning_rates_per_minibatch=(RATE,),
+        final_learning_rate=FINAL_RATE,
+        minibatch_size=(min(max(num_words // MINIBATCHES, FEWEST_WORDS), MOST_WORDS),),
+        dropout_rate=(options.dropout,),
+        clipping_threshold=CLIPPING,
+        clip_by_truncation=False,
+        rule=AdamW(decay=0.0),
+        seed=options.seed,
+    )
+    unfinished = Path(f"{options.output}.unfinished")
+    path = unfinished / training.digest(words, description, settings)
+    result = train(
+        description,
+        training,
+        settings,
+        Sentences(held_out, words),
+        model_path=path,
+        progress=partial(progress, stage="language model", unit="words"),
+        log=log,
+    )
+    perplexities = tuple(math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs)
+    best = result.best_epoch or options.epochs
+    network = load_model(f"{path}.{best}") if best < options.epochs else result.network
+    save_model(network, options.output)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return LMTraining(len(sentences), num_words, size, cells, perplexities, best)
+
+
+class Sentences(SentenceReader):
+    """Gives sentences in memory to the training of a language model.
+
+    Parameters
+    ----------
+    sentences : sequence of list of str
+        Without marks.
+    words : sequence of VocabularyWord
+        The vocabulary, with MARK and UNKNOWN.
+    shuffle : bool
+        Whether the order is random.
+    seed : int
+        Of the order.
+
+    Raises
+    ------
+    FormatError
+        If there is no sentence.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[Sequence[str]],
+        words: Sequence[VocabularyWord],
+        shuffle: bool = False,
+        seed: int = 0,
+    ):
+        super().__init__()
+        number = {word.word: k for k, word in enumerate(words)}
+        unknown = number[UNKNOWN]
+        self.word_classes = np.array([word.word_class for word in words])
+        self.begin = self.end = MARK
+        flat = np.full(sum(map(len, sentences)) + len(sentences) + 1, number[MARK], np.int32)
+        place = 1
+        for sentence in sentences:
+            flat[place : place + len(sentence)] = [number.get(word, unknown) for word in sentence]
+            place += len(sentence) + 1
+        streams = [
+            WordStream(("features",), flat[np.newaxis, :-1], len(words), "sentences", is_label=False),
+            WordStream(("labels",), flat[np.newaxis, 1:], len(words), "sentences", class_table(list(words))),
+        ]
+        self.records = dict.fromkeys(("features", "labels"), VocabularyRecord.of_words(list(words), with_classes=True))
+        order = LMSequenceOptions(file=None, parallel=(0,), randomize="true" if shuffle else "none", block=1_000_000)
+        self.take(streams, [len(sentence) + 1 for sentence in sentences], [""] * len(sentences), order, seed)
+
+
+def _read(options: LMTrainOptions, note: Log) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the sentences of the training, those of each text as often as asked for, and the held-out ones."""
+    texts = [read_sentences(TextFiles(text=(path,)), note) for path in options.texts.text]
+    texts.append(read_transcripts(options.texts))
+    held_out: list[list[str]] = []
+    if options.heldout:
+        held_out = read_sentences(TextFiles(text=(options.heldout,)), note)
+    else:
+        for text in texts:
+            held_out += text[EVERY - 1 :: EVERY]
+            del text[EVERY - 1 :: EVERY]
+    if not held_out:
+        raise FormatError(f"{options.texts.files[0]}: fewer than {EVERY} sentences; expected more of them, or a text "
+                          "for the option heldout")  # fmt: skip
+    times = options.repeat or (1,) * len(options.texts.text)
+    return [sentence for text, count in zip(texts, (*times, 1)) for sentence in text * count], held_out
+
+
+def _vocabulary(
+    sentences: Sequence[Sequence[str]], listed: Sequence[str] | None, size: int | None
+) -> list[VocabularyWord]:
+    """Return the words by decreasing count, in classes: those of a list, or those that occur twice or more."""
+    counts = Counter(word for sentence in sentences for word in sentence)
+    total = counts.total()
+    known = [word for word, count in counts.items() if count >= FEWEST] if listed is None else listed
+    kept = sorted({*known} - {MARK, UNKNOWN}, key=lambda word: -counts[word])[:size]
+    of_word = Counter({word: counts[word] for word in sorted(kept)})
+    of_word[MARK] = len(sentences)
+    of_word[UNKNOWN] = total - sum(counts[word] for word in kept)
+    return classed_words(of_word, len(of_word), max(1, round(math.sqrt(len(of_word)))), UNKNOWN)
+
+
+def _cells(num_words: int) -> int:
+    """Return a usual number of cells: 128 for a hundred thousand words, 256 for a million, 384 for six million."""
+    return 32 * round(min(max(128 * (num_words / 1e5) ** 0.27, 64), 768) / 32)
