@@ -104,24 +104,16 @@ class EstimationOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class LMTrainOptions(Options):
-    """Options of the training of a recurrent network as a language model.
-
-    Raises
-    ------
-    OptionFault
-        For a value out of range.
-    """
+    """Options of the training of a recurrent network as a language model."""
 
     texts: TextOptions = group(TextOptions, heading="text, from one or more files")
-    repeat: tuple[int, ...] = option(
-        (),
-        "how often an epoch has each {text}, in their order, so that a small one of the right kind counts for more",
-        separator=",",
-        least=1,
-        metavar="N,N",
+    domain: tuple[Path, ...] = option(
+        (), "text of the kind that will be recognised, on which alone the training ends with four more epochs"
     )
     heldout: Path | None = option(
-        None, "text that chooses the best epoch (default: one sentence in 100, not used for the training)"
+        None,
+        "text that chooses the best epoch (default: one sentence in 100, of {domain} if there is any, not used for the "
+        "training)",
     )
     dictionary: VocabularyDictionary = group(VocabularyDictionary, heading="vocabulary")
     vocabulary: Path | None = option(
@@ -135,14 +127,6 @@ class LMTrainOptions(Options):
     dropout: float = option(0.1, "probability that an output of words or cells is set to zero", least=0, below=1)
     seed: int = option(0, "seed of the initial weights, the order of sentences and the dropout", least=0)
     output: Path = option(help="network to write", flag="-o --output")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        count = len(self.texts.text)
-        fine = len(self.repeat) in (0, count)
-        self.require(
-            "repeat", fine, f"has {len(self.repeat)} numbers; expected one for each of {count} texts of {{text}}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Trains an LSTM network as a language model: from texts and a vocabulary to a network that rescores.
 
 The network has word vectors, one layer of LSTM cells and a softmax in two steps, over classes of words by frequency and
-over the words of a class.  Each sentence is a sequence of its own, with sentences of equal length side by side.
+over the words of a class.  Each sentence is a sequence of its own, with sentences of equal length side by side.  After
+much text about other things, a few epochs on little text of the right kind alone lower the perplexity most.
 
 References
 ----------
@@ -20,12 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.descriptions.builders.language_model import ClassLstmOptions
+from acoustic.descriptions.opening import NetworkSource
 from acoustic.network.model_file import load_model, save_model
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdamW
 from acoustic.training.sgd import train
 from decoder.lm.options import LMTrainOptions, TextFiles
-from decoder.lm.texts.reading import read_sentences, read_transcripts, read_vocabulary_words
+from decoder.lm.texts.reading import read_sentences, read_vocabulary_words
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError
@@ -38,7 +40,9 @@ MARK, UNKNOWN = "</s>", "<unk>"
 FEWEST = 2  # occurrences of a word in the vocabulary, without a list
 EVERY = 100  # one sentence in so many is held out, without a text
 MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 1024  # of an epoch at least, if one has words between these bounds
-RATE, FINAL_RATE = 0.003, 0.0001  # of a minibatch; the first falls exponentially to the second
+RATE, DOMAIN_RATE = 0.003, 0.001  # of a minibatch
+DECAY = 1 / 30  # of a rate until the end, exponentially
+DOMAIN_EPOCHS = 4
 CLIPPING = 1.0  # of the norm of the gradient, per word
 
 
@@ -55,8 +59,6 @@ class LMTraining:
     cells : int
     perplexities : tuple of float
         Of the held-out sentences after each epoch, words outside the vocabulary counted as <unk>.
-    best_epoch : int
-        Whose network was written.
     """
 
     num_sentences: int
@@ -64,7 +66,11 @@ class LMTraining:
     vocabulary: int
     cells: int
     perplexities: tuple[float, ...]
-    best_epoch: int
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, counted from 1, whose network was written."""
+        return self.perplexities.index(min(self.perplexities)) + 1
 
 
 def train_language_model(
@@ -100,51 +106,62 @@ def train_language_model(
     --------
     ``train_language_model(LMTrainOptions(texts=TextOptions(text="train.txt"), output="lstm.lm"))``
     """
-    require_writable(options.output, [*options.texts.files, options.vocabulary, options.heldout])
-    sentences, held_out = _read(options, note)
-    listed = read_vocabulary_words(options.vocabulary, options.dictionary, note)
-    words = _vocabulary(sentences, listed, options.size)
-    training = Sentences(sentences, words, shuffle=True, seed=options.seed)
+    read = [*options.texts.files, *options.domain, options.vocabulary, options.dictionary.dict, options.heldout]
+    require_writable(options.output, read)
+    sentences, domain, held_out = _read(options, note)
+    words = _vocabulary(
+        [*sentences, *domain], read_vocabulary_words(options.vocabulary, options.dictionary, note), options.size
+    )
     num_words = sum(map(len, sentences))
     cells = options.cells or _cells(num_words)
-    size = len(words)
-    description = ClassLstmOptions(
-        layer_sizes=(size, cells, cells, size),
+    validation = Sentences(held_out, words)
+    unfinished = Path(f"{options.output}.unfinished")
+    network: NetworkSource = _description(len(words), words[-1].word_class + 1, cells)
+    best = unfinished
+    perplexities: list[float] = []
+    parts = [(sentences, options.epochs, RATE), *([(domain, DOMAIN_EPOCHS, DOMAIN_RATE)] if domain else [])]
+    for part, epochs, rate in parts:
+        reader = Sentences(part, words, shuffle=True, seed=options.seed)
+        settings = _settings(options, reader.num_frames, epochs, rate)
+        path = unfinished / reader.digest(words, held_out, settings, cells, f"{best}")
+        working = partial(progress, stage="language model", unit="words")
+        result = train(network, reader, settings, validation, model_path=path, progress=working, log=log)
+        reached = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
+        if not perplexities or min(reached) < min(perplexities):
+            number = reached.index(min(reached)) + 1
+            best = path if number == epochs else Path(f"{path}.{number}")
+        network = trained = load_model(best)
+        perplexities += reached
+    save_model(trained, options.output)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return LMTraining(len(sentences), num_words, len(words), cells, tuple(perplexities))
+
+
+def _description(num_words: int, num_classes: int, cells: int) -> ClassLstmOptions:
+    return ClassLstmOptions(
+        layer_sizes=(num_words, cells, cells, num_words),
         words=1,
-        vocabulary=size,
-        num_classes=words[-1].word_class + 1,
+        vocabulary=num_words,
+        num_classes=num_classes,
         with_dropout=True,
         forget_gate=1.0,
         training_criterion="ClassCrossEntropyWithSoftmax",
     )
-    settings = TrainingOptions(
-        max_epochs=options.epochs,
-        learning_rates_per_minibatch=(RATE,),
-        final_learning_rate=FINAL_RATE,
+
+
+def _settings(options: LMTrainOptions, num_words: int, epochs: int, rate: float) -> TrainingOptions:
+    return TrainingOptions(
+        max_epochs=epochs,
+        learning_rates_per_minibatch=(rate,),
+        final_learning_rate=rate * DECAY,
         minibatch_size=(min(max(num_words // MINIBATCHES, FEWEST_WORDS), MOST_WORDS),),
         dropout_rate=(options.dropout,),
         clipping_threshold=CLIPPING,
         clip_by_truncation=False,
         rule=AdamW(decay=0.0),
         seed=options.seed,
+        keep_models=False,
     )
-    unfinished = Path(f"{options.output}.unfinished")
-    path = unfinished / training.digest(words, description, settings)
-    result = train(
-        description,
-        training,
-        settings,
-        Sentences(held_out, words),
-        model_path=path,
-        progress=partial(progress, stage="language model", unit="words"),
-        log=log,
-    )
-    perplexities = tuple(math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs)
-    best = result.best_epoch or options.epochs
-    network = load_model(f"{path}.{best}") if best < options.epochs else result.network
-    save_model(network, options.output)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    return LMTraining(len(sentences), num_words, size, cells, perplexities, best)
 
 
 class Sentences(SentenceReader):
@@ -193,22 +210,19 @@ class Sentences(SentenceReader):
         self.take(streams, [len(sentence) + 1 for sentence in sentences], [""] * len(sentences), order, seed)
 
 
-def _read(options: LMTrainOptions, note: Log) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the sentences of the training, those of each text as often as asked for, and the held-out ones."""
-    texts = [read_sentences(TextFiles(text=(path,)), note) for path in options.texts.text]
-    texts.append(read_transcripts(options.texts))
-    held_out: list[list[str]] = []
+def _read(options: LMTrainOptions, note: Log) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+    """Return the sentences of the training, those of the domain, and the held-out ones."""
+    sentences = read_sentences(options.texts, note)
+    domain = read_sentences(TextFiles(text=options.domain), note)
     if options.heldout:
-        held_out = read_sentences(TextFiles(text=(options.heldout,)), note)
-    else:
-        for text in texts:
-            held_out += text[EVERY - 1 :: EVERY]
-            del text[EVERY - 1 :: EVERY]
-    if not held_out:
-        raise FormatError(f"{options.texts.files[0]}: fewer than {EVERY} sentences; expected more of them, or a text "
-                          "for the option heldout")  # fmt: skip
-    times = options.repeat or (1,) * len(options.texts.text)
-    return [sentence for text, count in zip(texts, (*times, 1)) for sentence in text * count], held_out
+        return sentences, domain, read_sentences(TextFiles(text=(options.heldout,)), note)
+    divided = domain or sentences
+    if len(divided) < EVERY:
+        file = [*options.domain, *options.texts.files][0]
+        raise FormatError(f"{file}: {len(divided)} sentences; expected {EVERY} or more, or the option heldout")
+    held_out = divided[EVERY - 1 :: EVERY]
+    del divided[EVERY - 1 :: EVERY]
+    return sentences, domain, held_out
 
 
 def _vocabulary(

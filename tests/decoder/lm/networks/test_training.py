@@ -10,7 +10,7 @@ from acoustic.scoring.word_scorer import WordScorer
 from decoder.lm.networks.training import MARK, UNKNOWN, Sentences, train_language_model
 from decoder.lm.options import LMTrainOptions, TextOptions, VocabularyDictionary
 from readers.config.config import Config
-from readers.errors import ConfigError, FormatError
+from readers.errors import FormatError
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 
@@ -133,19 +133,37 @@ def test_the_vocabulary_is_that_of_a_list_and_a_dictionary(directory, tmp_path):
     assert len(WordScorer(tmp_path / "lm").words) == 4
 
 
-def test_a_text_counts_as_often_as_asked_for_and_none_is_held_out_twice(directory, tmp_path):
-    texts = TextOptions(text=(directory / "train.txt", directory / "dev.txt"))
-    trained = train_language_model(options_of(directory, tmp_path / "lm", texts=texts, repeat=(1, 3), epochs=1))
-    assert trained.num_sentences == 400 + 3 * 50
+def test_the_training_ends_with_the_domain(directory, tmp_path):
+    """In the domain b follows d, in the other text a."""
+    (tmp_path / "domain.txt").write_text("\n".join(made_up(150)).replace("d a", "d b") + "\n")
+    (tmp_path / "dev.txt").write_text("\n".join(made_up(50)).replace("d a", "d b") + "\n")
+    options = options_of(
+        directory, tmp_path / "lm", domain=(tmp_path / "domain.txt",), heldout=tmp_path / "dev.txt", dropout=0.0
+    )
+    trained = train_language_model(options)
+    assert len(trained.perplexities) == 8 + 4
+    assert trained.best_epoch > 8
+    assert held_out_perplexity(tmp_path / "lm", tmp_path) == pytest.approx(min(trained.perplexities), rel=1e-3)
+
+
+def test_the_network_before_the_domain_is_written_if_it_is_better(directory, tmp_path):
+    (tmp_path / "domain.txt").write_text("d c b a d c b a\n" * 300)
+    trained = train_language_model(options_of(directory, tmp_path / "lm", domain=(tmp_path / "domain.txt",)))
+    assert (trained.best_epoch, len(trained.perplexities)) == (8, 12)
+    assert held_out_perplexity(tmp_path / "lm", directory) == pytest.approx(min(trained.perplexities), rel=1e-3)
+
+
+def test_one_sentence_in_a_hundred_is_held_out(directory, tmp_path):
     trained = train_language_model(options_of(directory, tmp_path / "lm", heldout=None, epochs=1))
     assert trained.num_sentences == 396
+    domain = (directory / "train.txt",)
+    trained = train_language_model(options_of(directory, tmp_path / "lm", heldout=None, domain=domain, epochs=1))
+    assert trained.num_sentences == 400
 
 
 def test_what_cannot_be_trained(directory, tmp_path):
-    with pytest.raises(FormatError, match="fewer than 100 sentences; expected more of them, or a text for the option"):
+    with pytest.raises(FormatError, match="50 sentences; expected 100 or more, or the option heldout"):
         texts = TextOptions(text=(directory / "dev.txt",))
         train_language_model(options_of(directory, tmp_path / "lm", texts=texts, heldout=None))
-    with pytest.raises(ConfigError, match="has 2 numbers; expected one for each of 1 texts"):
-        options_of(directory, tmp_path / "lm", repeat=(1, 2))
     with pytest.raises(FileExistsError, match="would be overwritten"):
         train_language_model(options_of(directory, directory / "dev.txt"))
