@@ -26,7 +26,8 @@ demo: install  ## recognise a recording, then synthesise a TIMIT-shaped corpus, 
 	$(BIN)/argonaut transcribe en $(SPEECH) --grammar examples/robot.jsgf --threshold -0.6
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
-test: lint docs  ## lint, import contract, documentation, every test
+test: develop  ## lint, import contract, documentation, every test
+	$(MAKE) --jobs=2 lint docs
 	$(BIN)/pytest -n 2 --dist worksteal
 
 quick: lint  ## lint and the tests not marked slow
