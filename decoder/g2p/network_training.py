@@ -15,6 +15,7 @@ from decoder.g2p.model import G2P, Mixture
 from decoder.g2p.options import TaggerOptions
 from decoder.g2p.tagger import INPUT, LABELS, Tagger, describe, windows
 from decoder.g2p.training import SEPARATOR, DividedWords
+from readers.common.jobs.stop_signals import epochs_kept
 from readers.common.report import Progress, silent
 from readers.config.options import option
 from readers.errors import FormatError
@@ -178,7 +179,8 @@ def train_tagger(
     )
     description = describe(training.num_letters, training.num_tags, options.cells)
     path = None if directory is None else directory / training.digest(description, settings)
-    result = train(description, training, settings, validation, model_path=path, progress=progress)
+    with epochs_kept():
+        result = train(description, training, settings, validation, model_path=path, progress=progress)
     weights = Tagger(result.network, training.num_letters, options.cells).weights
     return Tagger.of_weights(weights, training.num_letters, training.num_tags, options.cells)
 

@@ -29,6 +29,7 @@ from acoustic.training.sgd import train
 from decoder.lm.options import LMTrainOptions, TextFiles
 from decoder.lm.texts.reading import read_sentences, read_vocabulary_words
 from readers.common.files import require_writable
+from readers.common.jobs.stop_signals import epochs_kept
 from readers.common.report import Log, Progress, silent
 from readers.errors import FormatError
 from readers.language.vocabulary import VocabularyWord, classed_words
@@ -125,7 +126,8 @@ def train_language_model(
         settings = _settings(options, reader.num_frames, epochs, rate)
         path = unfinished / reader.digest(words, held_out, settings, cells, f"{best}")
         working = partial(progress, stage="language model", unit="words")
-        result = train(network, reader, settings, validation, model_path=path, progress=working, log=log)
+        with epochs_kept():
+            result = train(network, reader, settings, validation, model_path=path, progress=working, log=log)
         reached = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
         if not perplexities or min(reached) < min(perplexities):
             number = reached.index(min(reached)) + 1

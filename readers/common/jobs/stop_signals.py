@@ -49,6 +49,15 @@ def _stop(number: int, frame: Any) -> None:
 
 
 @contextlib.contextmanager
+def epochs_kept() -> Iterator[None]:
+    """Tell the user of a training in the body, if it is interrupted, that it can go on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt("finished epochs are kept; the same command continues after them") from stop
+
+
+@contextlib.contextmanager
 def interrupts_held_back() -> Iterator[None]:
     """Hide stopping signals from processes that the body starts, and defer them in this thread to the end of the body.
 

@@ -89,13 +89,13 @@ def test_the_best_path_is_that_of_an_exhaustive_search(seed):
 
 @pytest.mark.slow
 def test_random_cases_have_bonuses():
-    cases = [hot_case(seed) for seed in range(200)]
+    cases = [hot_case(seed) for seed in range(60)]
     found = [(min(e, key=e.get), c.best[0], p) for c, _, p, e in cases if e]
-    assert sum(bonus_of(phrases, words) != 0 for words, _, phrases in found) > 60
-    assert sum(words != plain for words, plain, _ in found) > 40
+    assert sum(bonus_of(phrases, words) != 0 for words, _, phrases in found) > 18
+    assert sum(words != plain for words, plain, _ in found) > 12
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(100) if seed != 25])  # whose enumeration takes 40 s
+@pytest.mark.parametrize("seed", [seed for seed in range(100) if seed not in (25, 27)])  # whose enumerations take 40 s
 def test_every_lattice_path_has_its_bonus_apart_from_its_other_scores(seed):
     case, decoder, phrases, expected = hot_case(seed, own_states=True)
     result = small_tables(decoder.with_options(lattice_beam=1e9)).decode(case.scores)

@@ -63,9 +63,8 @@ def random_case(seed, integers=False, own_states=False, sentences=False):
     graph = graphs.random_graph(rng, reference, integers, own_states=own_states or (sentences and seed % 4 > 0))
     if sentences:
         graph = graphs.with_an_hmm_state(rng, graph)
-    scores = graphs.random_scores(rng, graph, int(rng.integers(5 if sentences else 1, 8)), integers) * np.float32(
-        1 + 9 * sentences
-    )
+    num_frames = int(rng.integers(5, 7) if sentences else rng.integers(1, 8))
+    scores = graphs.random_scores(rng, graph, num_frames, integers) * np.float32(1 + 9 * sentences)
     weights = {"acweight": 1.0, "lm_scale": 1.0, "word_penalty": 0.0}
     words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
     lm, lm_cost = None, None

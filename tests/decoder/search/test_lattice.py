@@ -61,7 +61,7 @@ def test_lattice_holds_the_best_path_with_its_cost(seed, sentences):
 @pytest.mark.parametrize("sentences", [False, True])
 def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost(sentences):
     num_paths = num_equal = 0
-    for seed in range(100):
+    for seed in range(40):
         case = random_case(seed, own_states=True, sentences=sentences)
         result = case.decoder.with_options(lattice_beam=1e9).decode(case.scores)
         for links in paths(result.lattice, 50) if case.expected else ():
@@ -82,5 +82,5 @@ def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost(sentences):
                     end = [] if sentence[-1:] == ("</s>",) else ["</s>"]
                     ln_p -= sum(case.lm_cost(sentence[:i], word) for i, word in enumerate([*sentence, *end]))
                 assert result.lattice.lm[links].sum() == pytest.approx(ln_p, abs=1e-5), seed
-    assert num_paths > 1000
+    assert num_paths > 400
     assert num_equal > 0.98 * num_paths

@@ -86,7 +86,7 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(directory, whole, tm
             raise KeyboardInterrupt
 
     options = options_of(directory, tmp_path / "stopped")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="finished epochs are kept; the same command continues after them"):
         train_language_model(options, progress=stop)
     assert not (tmp_path / "stopped").exists()
     assert list((tmp_path / "stopped.unfinished").iterdir())
