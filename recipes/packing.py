@@ -138,11 +138,13 @@ class PartOptions(Options):
         None, "sampling rate of the audio (default: as trained)", least=1, most=MAX_RATE, metavar="HZ"
     )
 
-    def check_aligner(self) -> None:
-        """Raise OptionFault for what concerns an aligner, without one."""
+    def check_pairs(self) -> None:
+        """Raise OptionFault for what concerns an aligner or a second pass, without one."""
         for name in ("aligner_graph", "aligner_window", "aligner_node"):
             fits = self.aligner is not None or getattr(self, name) is None
             self.require(name, fits, "is given without {aligner}; expected it, too")
+        fits = self.second_pass is not None or not self.second_pass_consensus
+        self.require("second_pass_consensus", fits, "is given without {second_pass}; expected it, too")
 
     @property
     def are_measured(self) -> bool:
@@ -237,7 +239,7 @@ def make_bundle(options: PackOptions, log: Log = silent) -> "Bundle":
     converter = next((converter for converter in CONVERTERS if converter.recognises(options)), None)
     if converter is None:
         return _pack_parts(options)
-    options.parts.check_aligner()
+    options.parts.check_pairs()
     converter.check(options)
     with temporary_directory(options.output) as directory:
         conversion = converter.convert(options, directory, log)
@@ -262,7 +264,7 @@ def _pack_parts(options: PackOptions, silence: tuple[str, ...] | None = None) ->
         errors = _measured_errors(options.experiment, layout) if parts.are_measured else ()
         written = layout.parts(options.experiment)
         parts = replace(parts, **{name: value for name, value in written.items() if getattr(parts, name) is None})
-    parts.check_aligner()
+    parts.check_pairs()
     card = ModelCard()
     if about.card is not None:
         card, measured = read_card(about.card)

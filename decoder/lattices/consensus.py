@@ -55,9 +55,18 @@ class Consensus:
 
     @property
     def words(self) -> list[Word]:
-        """The best word of every slot, unless that is no word, with its probability as confidence."""
+        """The best word of every slot, unless that is no word, with its probability as confidence.
+
+        Words whose expected times overlap share the time between them.
+        """
         spoken = [slot for slot in self.slots if slot.word != NOTHING]
-        return [Word(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in spoken]
+        times = np.array([(slot.start, slot.end) for slot in spoken]).reshape(-1)
+        ends, starts = times[1:-1:2], times[2::2]
+        overlap = ends > starts
+        ends[overlap] = starts[overlap] = (ends[overlap] + starts[overlap]) / 2
+        in_order = np.maximum.accumulate(times).tolist()
+        spans = zip(spoken, in_order[::2], in_order[1::2])
+        return [Word(slot.word, start, end, slot.alternatives[0][1]) for slot, start, end in spans]
 
 
 def consensus(lattice: Lattice, scale: float = 1.0) -> Consensus:

@@ -121,7 +121,7 @@ class LMTrainOptions(Options):
     )
     size: int | None = option(None, "only so many words, the most frequent ones", least=1)
     cells: int | None = option(
-        None, "LSTM cells (default by the size of the text: 128 to 512)", least=1, heading="network and training"
+        None, "LSTM cells (default by the size of the text: 64 to 768)", least=1, heading="network and training"
     )
     epochs: int = option(8, "epochs of the training", unit="epochs", least=1)
     dropout: float = option(0.1, "probability that an output of words or cells is set to zero", least=0, below=1)

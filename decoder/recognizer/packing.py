@@ -46,7 +46,7 @@ from decoder.recognizer.calibration import Calibration
 from decoder.recognizer.description import AlignerDescription, BundleDescription, MeasuredErrors, ModelCard
 from decoder.recognizer.forced_aligner import ForcedAligner
 from decoder.recognizer.recognizer import Recognizer
-from decoder.results.second_pass import SecondPassOptions
+from decoder.results.second_pass import SecondPass, SecondPassOptions
 from decoder.search.options import SearchOptions
 from decoder.search.table_file import make_search_tables
 from decoder.storage.compression import compress, rounded_costs
@@ -401,6 +401,7 @@ def _fill(parts: BundleParts, directory: Path) -> None:
             g2p.language_model = rounded(g2p.language_model)
         g2p.save(directory / G2P_MODEL)
     if parts.second_pass is not None:
+        SecondPass(parts.second_pass)  # raises ModelError with the name of the file
         shutil.copyfile(parts.second_pass, directory / SECOND_PASS)
         (directory / SECOND_PASS_SETTINGS).write_bytes(parts.second_pass_options.dump())
     settings = read_hcopy_config(parts.features)

@@ -41,8 +41,11 @@ class SecondPassOptions(HistoryOptions):
     )
 
     def dump(self) -> bytes:
-        """Return the options as JSON."""
-        return json.dumps(asdict(self)).encode()
+        """Return the options as JSON, without consensus if there is none, as in earlier versions."""
+        content = asdict(self)
+        if not self.consensus:
+            del content["consensus"]
+        return json.dumps(content).encode()
 
     @classmethod
     def parse(cls, text: bytes, where: str) -> Self:

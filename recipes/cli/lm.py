@@ -150,11 +150,11 @@ def run_info(options: lm.ExaminationOptions, console: Console) -> int:
 def run_train(options: lm.LMTrainOptions, console: Console) -> int:
     with console.progress("words") as progress:
         trained = lm.train_language_model(options, progress=progress, note=console.note)
-    print(f"epoch {'perplexity of held-out sentences':>32}")
-    for epoch, perplexity in enumerate(trained.perplexities, 1):
-        print(f"{epoch:5} {perplexity:32.2f}{' (best)' if epoch == trained.best_epoch else ''}")
     text = f"{counted(trained.num_sentences, 'sentence')}, {counted(trained.num_words, 'word')}"
+    best = f"epoch {trained.best_epoch}, perplexity {min(trained.perplexities):.2f}"
+    unknown = f"{trained.num_unknown} of {counted(trained.num_held_out, 'held-out word')} unknown"
     print(f"{options.output}: {trained.cells} LSTM cells, vocabulary of {trained.vocabulary}; {text} an epoch")
+    print(f"best: {best}, {unknown}")
     return 0
 
 

@@ -11,12 +11,12 @@ ICASSP 2011; Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 
 """
 
 import math
-import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdamW
 from acoustic.training.sgd import train
 from decoder.lm.options import LMTrainOptions, TextFiles
-from decoder.lm.texts.reading import read_sentences, read_vocabulary_words
+from decoder.lm.texts.reading import read_sentences, read_transcripts, read_vocabulary_words
 from readers.common.files import require_writable
 from readers.common.jobs.stop_signals import epochs_kept
 from readers.common.report import Log, Progress, silent
@@ -58,6 +58,8 @@ class LMTraining:
     vocabulary : int
         Words, with </s> and <unk>.
     cells : int
+    num_unknown, num_held_out : int
+        Words of the held-out sentences: those outside the vocabulary, and all.
     perplexities : tuple of float
         Of the held-out sentences after each epoch, words outside the vocabulary counted as <unk>.
     """
@@ -66,6 +68,8 @@ class LMTraining:
     num_words: int
     vocabulary: int
     cells: int
+    num_unknown: int
+    num_held_out: int
     perplexities: tuple[float, ...]
 
     @property
@@ -90,7 +94,7 @@ def train_language_model(
     log : callable
         Receives the lines of the training's log.
     note : callable
-        Receives texts about the files.
+        Receives texts about the files, and a line for each epoch.
 
     Returns
     -------
@@ -121,13 +125,23 @@ def train_language_model(
     best = unfinished
     perplexities: list[float] = []
     parts = [(sentences, options.epochs, RATE), *([(domain, DOMAIN_EPOCHS, DOMAIN_RATE)] if domain else [])]
+    used: list[Path] = []
     for part, epochs, rate in parts:
         reader = Sentences(part, words, shuffle=True, seed=options.seed)
         settings = _settings(options, reader.num_frames, epochs, rate)
         path = unfinished / reader.digest(words, held_out, settings, cells, f"{best}")
-        working = partial(progress, stage="language model", unit="words")
+        used.append(path)
         with epochs_kept():
-            result = train(network, reader, settings, validation, model_path=path, progress=working, log=log)
+            result = train(
+                network,
+                reader,
+                settings,
+                validation,
+                model_path=path,
+                progress=partial(progress, stage="language model", unit="words"),
+                log=log,
+                on_epoch=partial(_tell, note, len(perplexities)),
+            )
         reached = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
         if not perplexities or min(reached) < min(perplexities):
             number = reached.index(min(reached)) + 1
@@ -135,8 +149,26 @@ def train_language_model(
         network = trained = load_model(best)
         perplexities += reached
     save_model(trained, options.output)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    return LMTraining(len(sentences), num_words, len(words), cells, tuple(perplexities))
+    _remove(unfinished, used)
+    known = {word.word for word in words} - {UNKNOWN}
+    num_unknown = sum(word not in known for sentence in held_out for word in sentence)
+    num_held_out = sum(map(len, held_out))
+    return LMTraining(len(sentences), num_words, len(words), cells, num_unknown, num_held_out, tuple(perplexities))
+
+
+def _tell(note: Log, before: int, row: Mapping[str, Any]) -> None:
+    """Note the perplexity after an epoch; before: the epochs of earlier parts."""
+    (criterion, *_) = row["validation"].values()
+    note(f"epoch {before + row['epoch']}: perplexity {math.exp(criterion):.2f} of the held-out sentences")
+
+
+def _remove(directory: Path, used: Sequence[Path]) -> None:
+    """Remove the models and checkpoints of these trainings, and the directory if it has no others."""
+    for path in used:
+        for file in directory.glob(f"{path.name}*"):
+            file.unlink()
+    if not any(directory.iterdir()):
+        directory.rmdir()
 
 
 def _description(num_words: int, num_classes: int, cells: int) -> ClassLstmOptions:
@@ -213,18 +245,25 @@ class Sentences(SentenceReader):
 
 
 def _read(options: LMTrainOptions, note: Log) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
-    """Return the sentences of the training, those of the domain, and the held-out ones."""
-    sentences = read_sentences(options.texts, note)
-    domain = read_sentences(TextFiles(text=options.domain), note)
+    """Return the sentences of the training, those of the domain, and the held-out ones, which are in neither.
+
+    A file may be both text and domain.
+    """
+    files = dict.fromkeys([*options.texts.text, *options.domain])
+    texts = {path: read_sentences(TextFiles(text=(path,)), note) for path in files}
+    transcripts = read_transcripts(options.texts)
+    held_out: list[list[str]] = []
     if options.heldout:
-        return sentences, domain, read_sentences(TextFiles(text=(options.heldout,)), note)
-    divided = domain or sentences
-    if len(divided) < EVERY:
+        held_out = read_sentences(TextFiles(text=(options.heldout,)), note)
+    else:
+        for divided in [texts[path] for path in dict.fromkeys(options.domain)] or [*texts.values(), transcripts]:
+            held_out += divided[EVERY - 1 :: EVERY]
+            del divided[EVERY - 1 :: EVERY]
+    if not held_out:
         file = [*options.domain, *options.texts.files][0]
-        raise FormatError(f"{file}: {len(divided)} sentences; expected {EVERY} or more, or the option heldout")
-    held_out = divided[EVERY - 1 :: EVERY]
-    del divided[EVERY - 1 :: EVERY]
-    return sentences, domain, held_out
+        raise FormatError(f"{file}: fewer than {EVERY} sentences; expected more, or the option heldout")
+    domain = [sentence for path in options.domain for sentence in texts[path]]
+    return [sentence for path in options.texts.text for sentence in texts[path]] + transcripts, domain, held_out
 
 
 def _vocabulary(
@@ -234,7 +273,7 @@ def _vocabulary(
     counts = Counter(word for sentence in sentences for word in sentence)
     total = counts.total()
     known = [word for word, count in counts.items() if count >= FEWEST] if listed is None else listed
-    kept = sorted({*known} - {MARK, UNKNOWN}, key=lambda word: -counts[word])[:size]
+    kept = sorted({*known} - {MARK, UNKNOWN}, key=lambda word: (-counts[word], word))[:size]
     of_word = Counter({word: counts[word] for word in sorted(kept)})
     of_word[MARK] = len(sentences)
     of_word[UNKNOWN] = total - sum(counts[word] for word in kept)
@@ -242,5 +281,5 @@ def _vocabulary(
 
 
 def _cells(num_words: int) -> int:
-    """Return a usual number of cells: 128 for a hundred thousand words, 256 for a million, 384 for six million."""
+    """Return a usual number of cells: 128 for a hundred thousand words, 224 for a million, 384 for six million."""
     return 32 * round(min(max(128 * (num_words / 1e5) ** 0.27, 64), 768) / 32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decoder.lattices import consensus_kernels as kernels
-from decoder.lattices.consensus import Aligner, consensus
+from decoder.lattices.consensus import Aligner, Consensus, Slot, consensus
 from decoder.lattices.links import weigh
 from decoder.lattices.posteriors import best_path
 from tests.decoder.lattices.small_lattices import edit_distance, lattice_of, paths, random_lattice, spoken
@@ -116,3 +116,16 @@ def test_compiled_loops_equal_their_plain_twins(seed):
         kernels.choice = plain_choice
     for a, b in zip(kernels.alignment(*rest), plain):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_words_whose_expected_times_overlap_share_the_time():
+    slots = [
+        Slot((("a", 0.9),), 0.1, 0.5),
+        Slot((("", 0.9), ("x", 0.1)), 0.0, 9.0),
+        Slot((("b", 0.8),), 0.3, 0.7),
+        Slot((("c", 0.7),), 0.2, 0.25),
+    ]
+    words = Consensus(slots, 0.0).words
+    assert [word.text for word in words] == ["a", "b", "c"]
+    times = [time for word in words for time in (word.start, word.end)]
+    assert times == pytest.approx([0.1, 0.4, 0.4, 0.45, 0.45, 0.45])

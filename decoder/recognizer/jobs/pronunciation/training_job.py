@@ -198,7 +198,8 @@ def _speakers(path: Path | None, audio: Mapping[str, str]) -> dict[str, str]:
             case []:
                 continue
             case [utterance, speaker]:
-                table[utterance] = speaker
+                if table.setdefault(utterance, speaker) != speaker:
+                    raise FormatError(f"{path}:{number}: {utterance} again; expected one speaker, {table[utterance]}")
             case _:
                 raise FormatError(f"{path}:{number}: {line.strip()[:40]!r}; expected an utterance and its speaker")
     return {recording: table[name] for name, recording in match_names(table, audio).items()}

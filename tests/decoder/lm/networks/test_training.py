@@ -7,7 +7,7 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from acoustic.scoring.word_scorer import WordScorer
-from decoder.lm.networks.training import MARK, UNKNOWN, Sentences, train_language_model
+from decoder.lm.networks.training import MARK, UNKNOWN, Sentences, _read, _vocabulary, train_language_model
 from decoder.lm.options import LMTrainOptions, TextOptions, VocabularyDictionary
 from readers.config.config import Config
 from readers.errors import FormatError
@@ -158,11 +158,37 @@ def test_one_sentence_in_a_hundred_is_held_out(directory, tmp_path):
     assert trained.num_sentences == 396
     domain = (directory / "train.txt",)
     trained = train_language_model(options_of(directory, tmp_path / "lm", heldout=None, domain=domain, epochs=1))
-    assert trained.num_sentences == 400
+    assert trained.num_sentences == 396
+    sentences = [f"a{k} b{k}" for k in range(200)]
+    (tmp_path / "one.txt").write_text("\n".join(sentences) + "\n")
+    texts = TextOptions(text=(directory / "train.txt", tmp_path / "one.txt"))
+    options = options_of(directory, tmp_path / "lm", texts=texts, heldout=None, domain=(tmp_path / "one.txt",))
+    training, domain, held_out = _read(options, lambda line: None)
+    assert [" ".join(words) for words in held_out] == sentences[99::100]
+    assert len(domain) == 198
+    assert len(training) == 400 + 198
+    assert not any(words in training or words in domain for words in held_out)
+
+
+def test_words_as_frequent_as_each_other_are_cut_by_name():
+    words = [word.word for word in _vocabulary([["d", "b", "c", "a", "b"]], ["d", "c", "b", "a"], 2)]
+    assert words == ["<unk>", "b", "</s>", "a"]
+
+
+def test_other_files_beside_the_checkpoints_stay(directory, tmp_path):
+    unfinished = tmp_path / "lm.unfinished"
+    unfinished.mkdir()
+    (unfinished / "0123456789abcdef.4.ckp").write_text("of a training with other options")
+    lines: list[str] = []
+    trained = train_language_model(options_of(directory, tmp_path / "lm", epochs=1), note=lines.append)
+    assert [path.name for path in unfinished.iterdir()] == ["0123456789abcdef.4.ckp"]
+    assert lines == [f"epoch 1: perplexity {trained.perplexities[0]:.2f} of the held-out sentences"]
+    num_words = len((directory / "dev.txt").read_text().split())
+    assert (trained.num_unknown, trained.num_held_out) == (0, num_words)
 
 
 def test_what_cannot_be_trained(directory, tmp_path):
-    with pytest.raises(FormatError, match="50 sentences; expected 100 or more, or the option heldout"):
+    with pytest.raises(FormatError, match="fewer than 100 sentences; expected more, or the option heldout"):
         texts = TextOptions(text=(directory / "dev.txt",))
         train_language_model(options_of(directory, tmp_path / "lm", texts=texts, heldout=None))
     with pytest.raises(FileExistsError, match="would be overwritten"):

@@ -296,6 +296,9 @@ def test_scores_must_be_those_of_the_recordings_and_of_enough_speakers(judged, p
     (tmp_path / "utt2spk").write_text("s00 anna\ns01\n")
     with pytest.raises(argonaut.ArgonautError, match="utt2spk:2: 's01'; expected an utterance and its speaker"):
         train(few, speakers=tmp_path / "utt2spk")
+    (tmp_path / "utt2spk").write_text("s00 anna\ns00 anna\ns00 ben\n")
+    with pytest.raises(argonaut.ArgonautError, match="utt2spk:3: s00 again; expected one speaker, anna"):
+        train(few, speakers=tmp_path / "utt2spk")
     (tmp_path / "utt2spk").write_text("s00 anna\n")
     with pytest.raises(ConfigError, match="utt2spk: no speaker of bad; expected each recording"):
         train(few, speakers=tmp_path / "utt2spk")

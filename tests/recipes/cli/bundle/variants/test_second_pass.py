@@ -19,10 +19,11 @@ from decoder.recognizer import SecondPassOptions, pack
 from decoder.recognizer.bundle import SECOND_PASS_SETTINGS
 from readers.audio.audio_file import read_audio
 from readers.config.config import Config
-from readers.errors import ConfigError, FormatError
+from readers.errors import ConfigError, FormatError, ModelError
 from readers.language.vocabulary import VocabularyWord
 from readers.language.vocabulary_record import VocabularyRecord
 from recipes.cli.main import main
+from recipes.packing import PartOptions
 from tests.recipes.cli.bundle.conftest import parts_of
 
 WORDS = ["</s>", "AB", "BA", "<unk>", "C", "CAB"]
@@ -82,6 +83,8 @@ def test_consensus_has_the_words_with_the_fewest_expected_errors(recognizer, mod
     last = (stream.push(samples.astype(np.int16)) + stream.finish())[-1]
     live = consensus(last.lattice, scale).words
     assert [word.text for word in last.words] == [word.text for word in live]
+    times = [time for word in transcript.words for time in (word.start, word.end)]
+    assert times == sorted(times)
     assert [word.confidence for word in last.words] == pytest.approx([word.confidence / 2 for word in live])
 
 
@@ -165,3 +168,15 @@ def test_options_survive_a_round_trip():
     earlier = {"weight": 0.25, "order": 3, "beam": 7.5}
     assert json.loads(options.dump()) == earlier | {"consensus": 0.5}
     assert SecondPassOptions.parse(json.dumps(earlier).encode(), "x") == replace(options, consensus=0.0)
+    assert json.loads(replace(options, consensus=0.0).dump()) == earlier
+
+
+def test_consensus_without_a_network_is_refused():
+    with pytest.raises(ConfigError, match="is given without second_pass; expected it, too"):
+        PartOptions(second_pass_consensus=0.5).check_pairs()
+
+
+def test_the_file_that_is_no_network_is_named(small_system, packed, tmp_path):
+    with pytest.raises(ModelError, match=r"^.*speech\.wav"):
+        pack(replace(parts_of(small_system), second_pass=packed / "speech.wav"), tmp_path / "two.argo")
+    assert not (tmp_path / "two.argo").exists()
