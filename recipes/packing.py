@@ -76,17 +76,18 @@ LAYOUTS: dict[LayoutName, Layout] = {
         "tune/trained.json", "labels/test.words.mlf", "decode/trained/test.mlf", "WER",
     ),
     "own": Layout(
-        "final/model/own.dnn", "graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy", "words.dict",
+        "final/model/own.dnn", "final/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
+        "align/spoken/lexiconp.txt",
         "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
     ),
 }  # fmt: skip
 LAYOUTS["own-given"] = replace(
-    LAYOUTS["own"], graph="graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
+    LAYOUTS["own"], graph="final/graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
     hypotheses="final/decode/given/test.mlf",
 )  # fmt: skip
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(
-        LAYOUTS[name], model="final/model/own.tdnnf", graph=f"final/{LAYOUTS[name].graph}",
+        LAYOUTS[name], model="final/model/own.tdnnf",
         aligner=AlignerLayout("first/model/own.dnn", "graph/trained/graph.dg", window=21),
     )
     for name in ("own", "own-given")

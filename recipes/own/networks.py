@@ -123,11 +123,11 @@ class CrossEntropy(Network):
         return GRID
 
     def graph_folder(self, name: str) -> Path:
-        return self.recipe.graph_folder(name)
+        return self.recipe.graph_folder(name) if self.is_first else self.home / "graph" / name
 
     def prepare(self) -> int:
-        """Make the graphs that stage graph has not made."""
-        return self.recipe.make_graphs(*(name for name in self.recipe.graph_names if name != "trained"))
+        recipe = self.recipe
+        return recipe.make_triphone_graphs(recipe.graph_names, recipe.spoken, self.graph_folder)
 
     def train(self, *settings: str) -> int:
         from readers.htk.frame_labels import read_state_list
@@ -208,7 +208,7 @@ class LatticeFree(Tdnnf):
         )  # fmt: skip
         for name in recipe.graph_names:
             lost |= biphones.make_graph(
-                self.chain, recipe.dictionary, recipe.lm_file(name), self.graph_folder(name),
+                self.chain, recipe.spoken, recipe.lm_file(name), self.graph_folder(name),
                 graph=GraphOptions(silence=SILENCE, drop_missing=True), hmms=self.home / "tables",
             )  # fmt: skip
         return lost
@@ -240,7 +240,7 @@ class Ctc(Tdnnf):
         lost = 0
         for name in recipe.graph_names:
             options = grammars.GraphFiles(
-                tokens=self.tokens, dictionary=grammars.GraphDictionary(dict=recipe.dictionary),
+                tokens=self.tokens, dictionary=grammars.GraphDictionary(dict=recipe.spoken),
                 lm=recipe.lm_file(name), graph=GraphOptions(drop_missing=True), out=self.graph_folder(name),
             )  # fmt: skip
             lost |= call("graph", options)

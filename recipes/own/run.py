@@ -21,12 +21,14 @@ rate of 8 kHz or more.  The more speech the better; 20 minutes are enough for a 
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from decoder import g2p, gaussians, grammars, graph, tying
+from decoder.alignment.dictionary import AlignedDictionary, DictionaryProbabilitiesOptions
 from decoder.g2p.import_job import ImportDictionary
 from features import augmentation
 from readers.common.environment import available_cores
@@ -82,6 +84,7 @@ class Recipe:
         self.senones = self.out / "hmms" / "senones.list"
         self.flat = self.out / "flat"
         self.aligned = self.out / "align" / "states.mlf"
+        self.spoken = self.out / "align" / "spoken" / "lexiconp.txt"  # the dictionary with probabilities
         self.copies = self.out / "copies"
         self.first = CrossEntropy(self, first=True)
         self.language_models = {"trained": "LM trained on the transcripts"}
@@ -119,7 +122,7 @@ class Recipe:
                   lambda: self.make_graphs("trained"), ("lists", "tie", "lm")),
             Stage("train-first", "a network, to align the training set", self.first.train, ("features", "tie"),
                   self.first.settings(), self.first.model.parent),
-            Stage("align", "alignment of the training set by this network", self.align,
+            Stage("align", "alignment by this network, and how often each pronunciation is in it", self.align,
                   ("features", "graph", "train-first")),
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
@@ -303,24 +306,32 @@ class Recipe:
         return lost
 
     def make_graphs(self, *names: str) -> int:
-        """Make graphs of tied triphones for language models."""
+        """Make the graphs of the first network for language models."""
+        return self.make_triphone_graphs(names, self.dictionary, self.graph_folder)
+
+    def make_triphone_graphs(self, names: Iterable[str], dictionary: Path, folder: Callable[[str], Path]) -> int:
+        """Make graphs of tied triphones for language models, each in its folder."""
         lost = 0
         for name in names:
             options = grammars.GraphFiles(
                 mmf=(self.hmms / "hmmdefs",), hmm_list=self.hmms / "tiedlist", trees=self.hmms / "trees",
-                hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=self.dictionary),
+                hmms=self.out / "graph" / "tables", dictionary=grammars.GraphDictionary(dict=dictionary),
                 state_list=self.senones, graph=graph.GraphOptions(silence=SILENCE, drop_missing=True),
-                lm=self.lm_file(name), out=self.graph_folder(name),
+                lm=self.lm_file(name), out=folder(name),
             )  # fmt: skip
             lost |= call("graph", options)
         return lost
 
     def align(self) -> int:
-        return align(
+        lost = align(
             self.graph_folder("trained"), self.first.model, self.first.window, self.aligned,
             infiles=self.out / "lists" / "known.scp", words=self.labels("known"), dictionary=self.dictionary,
             output_node=LOG_POSTERIORS,
         )  # fmt: skip
+        options = DictionaryProbabilitiesOptions(
+            dictionary=AlignedDictionary(dict=self.dictionary), alignments=(self.aligned,), output=self.spoken.parent
+        )
+        return lost | call("g2p", options)
 
     def make_copies(self) -> int:
         from recipes.background import write_background
