@@ -142,16 +142,16 @@ def train_language_model(
                 log=log,
                 on_epoch=partial(_tell, note, len(perplexities)),
             )
-        reached = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
-        if not perplexities or min(reached) < min(perplexities):
-            number = reached.index(min(reached)) + 1
+        values = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
+        if not perplexities or min(values) < min(perplexities):
+            number = values.index(min(values)) + 1
             best = path if number == epochs else Path(f"{path}.{number}")
         network = trained = load_model(best)
-        perplexities += reached
+        perplexities += values
     save_model(trained, options.output)
     _remove(unfinished, used)
-    known = {word.word for word in words} - {UNKNOWN}
-    num_unknown = sum(word not in known for sentence in held_out for word in sentence)
+    vocabulary = {word.word for word in words} - {UNKNOWN}
+    num_unknown = sum(word not in vocabulary for sentence in held_out for word in sentence)
     num_held_out = sum(map(len, held_out))
     return LMTraining(len(sentences), num_words, len(words), cells, num_unknown, num_held_out, tuple(perplexities))
 
@@ -231,10 +231,10 @@ class Sentences(SentenceReader):
         self.word_classes = np.array([word.word_class for word in words])
         self.begin = self.end = MARK
         flat = np.full(sum(map(len, sentences)) + len(sentences) + 1, number[MARK], np.int32)
-        place = 1
+        position = 1
         for sentence in sentences:
-            flat[place : place + len(sentence)] = [number.get(word, unknown) for word in sentence]
-            place += len(sentence) + 1
+            flat[position : position + len(sentence)] = [number.get(word, unknown) for word in sentence]
+            position += len(sentence) + 1
         streams = [
             WordStream(("features",), flat[np.newaxis, :-1], len(words), "sentences", is_label=False),
             WordStream(("labels",), flat[np.newaxis, 1:], len(words), "sentences", class_table(list(words))),
@@ -272,11 +272,11 @@ def _vocabulary(
     """Return the words by decreasing count, in classes: those of a list, or those that occur twice or more."""
     counts = Counter(word for sentence in sentences for word in sentence)
     total = counts.total()
-    known = [word for word, count in counts.items() if count >= FEWEST] if listed is None else listed
-    kept = sorted({*known} - {MARK, UNKNOWN}, key=lambda word: (-counts[word], word))[:size]
-    of_word = Counter({word: counts[word] for word in sorted(kept)})
+    candidates = [word for word, count in counts.items() if count >= FEWEST] if listed is None else listed
+    vocabulary = sorted({*candidates} - {MARK, UNKNOWN}, key=lambda word: (-counts[word], word))[:size]
+    of_word = Counter({word: counts[word] for word in sorted(vocabulary)})
     of_word[MARK] = len(sentences)
-    of_word[UNKNOWN] = total - sum(counts[word] for word in kept)
+    of_word[UNKNOWN] = total - sum(counts[word] for word in vocabulary)
     return classed_words(of_word, len(of_word), max(1, round(math.sqrt(len(of_word)))), UNKNOWN)
 
 
