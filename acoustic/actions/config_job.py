@@ -22,6 +22,7 @@ from acoustic.runtime.engine_options import EngineOptions, engine_text, engines_
 from readers.common.environment import available_cores, using_cores
 from readers.common.faults import one_line
 from readers.common.files import require_writable, write_lines
+from readers.common.jobs.stop_signals import epochs_kept
 from readers.common.report import Log, Progress, RunReport, loss_lines, silent
 from readers.config.config import AskedConfig, Config, load_config
 from readers.config.options import Options, given, option
@@ -200,10 +201,8 @@ def _run_action(log: _Lines, title: str, action: Action, progress: Progress) -> 
     if action.trace_level > 0:
         log(f"{BANNER}\n# {title}\n{BANNER}")
     started = time.monotonic()
-    try:
+    with _going_on(title, action):
         report = action.run(log, partial(progress, stage=title, unit="done"))
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(*_going_on(title, action)) from stop
     if action.trace_level > 0:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
@@ -218,14 +217,13 @@ def _run_action(log: _Lines, title: str, action: Action, progress: Progress) -> 
     return report
 
 
-def _going_on(title: str, action: Action) -> list[str]:
-    """Return the lines that tell the user how to continue an interrupted training; empty for other actions."""
+def _going_on(title: str, action: Action) -> contextlib.AbstractContextManager[None]:
+    """Return a context that tells the user how to continue an interrupted training; nothing for other actions."""
     from acoustic.actions.train import Train
 
     if not isinstance(action, Train):
-        return []
-    again = "the same command" if action.make_mode else "the same command with makeMode=true"
-    return [f"{title}: finished epochs are kept; {again} continues after them"]
+        return contextlib.nullcontext()
+    return epochs_kept(f"{title}: ", "the same command" if action.make_mode else "the same command with makeMode=true")
 
 
 @contextlib.contextmanager

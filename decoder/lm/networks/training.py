@@ -2,7 +2,7 @@
 
 The network has word vectors, one layer of LSTM cells and a softmax in two steps, over classes of words by frequency and
 over the words of a class.  Each sentence is a sequence of its own, with sentences of equal length side by side.  After
-much text about other things, a few epochs on little text of the right kind alone lower the perplexity most.
+many words of other texts, a few epochs on a small text of the right kind alone lower the perplexity most.
 
 References
 ----------
@@ -12,9 +12,10 @@ ICASSP 2011; Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ import numpy as np
 from acoustic.descriptions.builders.language_model import ClassLstmOptions
 from acoustic.descriptions.opening import NetworkSource
 from acoustic.network.model_file import load_model, save_model
+from acoustic.scoring.word_scorer import SENTENCE_MARK
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdamW
-from acoustic.training.sgd import train
+from acoustic.training.sgd import EpochResult, train
+from acoustic.training.state.checkpoint import TrainingFiles
 from decoder.lm.options import LMTrainOptions, TextFiles
 from decoder.lm.texts.reading import read_sentences, read_transcripts, read_vocabulary_words
 from readers.common.files import require_writable
@@ -37,7 +40,7 @@ from readers.language.vocabulary_record import VocabularyRecord
 from readers.sources.sentences.lm_sequence_reader import LMSequenceOptions, class_table
 from readers.sources.sentences.sentences import SentenceReader, WordStream
 
-MARK, UNKNOWN = "</s>", "<unk>"
+UNKNOWN = "<unk>"
 FEWEST = 2  # occurrences of a word in the vocabulary, without a list
 EVERY = 100  # one sentence in so many is held out, without a text
 MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 1024  # of an epoch at least, if one has words between these bounds
@@ -122,14 +125,14 @@ def train_language_model(
     validation = Sentences(held_out, words)
     unfinished = Path(f"{options.output}.unfinished")
     network: NetworkSource = _description(len(words), words[-1].word_class + 1, cells)
-    best = unfinished
     perplexities: list[float] = []
+    models: list[tuple[float, Path]] = []  # of the best epoch of each part, with its perplexity
     parts = [(sentences, options.epochs, RATE), *([(domain, DOMAIN_EPOCHS, DOMAIN_RATE)] if domain else [])]
     used: list[Path] = []
     for part, epochs, rate in parts:
         reader = Sentences(part, words, shuffle=True, seed=options.seed)
         settings = _settings(options, reader.num_frames, epochs, rate)
-        path = unfinished / reader.digest(words, held_out, settings, cells, f"{best}")
+        path = unfinished / reader.digest(words, held_out, settings, cells, [earlier.name for earlier in used])
         used.append(path)
         with epochs_kept():
             result = train(
@@ -142,12 +145,10 @@ def train_language_model(
                 log=log,
                 on_epoch=partial(_tell, note, len(perplexities)),
             )
-        values = [math.exp(epoch.validation_criterion or 0.0) for epoch in result.epochs]
-        if not perplexities or min(values) < min(perplexities):
-            number = values.index(min(values)) + 1
-            best = path if number == epochs else Path(f"{path}.{number}")
-        network = trained = load_model(best)
-        perplexities += values
+        perplexities += map(_perplexity, result.epochs)
+        best = result.best_epoch or epochs
+        models.append((_perplexity(result.epochs[best - 1]), TrainingFiles(path, epochs).model(best)))
+        network = trained = load_model(min(models, key=itemgetter(0))[1])
     save_model(trained, options.output)
     _remove(unfinished, used)
     vocabulary = {word.word for word in words} - {UNKNOWN}
@@ -156,10 +157,15 @@ def train_language_model(
     return LMTraining(len(sentences), num_words, len(words), cells, num_unknown, num_held_out, tuple(perplexities))
 
 
-def _tell(note: Log, before: int, row: Mapping[str, Any]) -> None:
+def _tell(note: Log, before: int, row: dict[str, Any]) -> None:
     """Note the perplexity after an epoch; before: the epochs of earlier parts."""
-    (criterion, *_) = row["validation"].values()
-    note(f"epoch {before + row['epoch']}: perplexity {math.exp(criterion):.2f} of the held-out sentences")
+    result = EpochResult.of(row)
+    note(f"epoch {before + result.epoch}: perplexity {_perplexity(result):.2f} of the held-out sentences")
+
+
+def _perplexity(epoch: EpochResult) -> float:
+    assert epoch.validation_criterion is not None  # there are held-out sentences
+    return math.exp(epoch.validation_criterion)
 
 
 def _remove(directory: Path, used: Sequence[Path]) -> None:
@@ -205,8 +211,8 @@ class Sentences(SentenceReader):
     ----------
     sentences : sequence of list of str
         Without marks.
-    words : sequence of VocabularyWord
-        The vocabulary, with MARK and UNKNOWN.
+    words : list of VocabularyWord
+        The vocabulary, with SENTENCE_MARK and UNKNOWN.
     shuffle : bool
         Whether the order is random.
     seed : int
@@ -221,7 +227,7 @@ class Sentences(SentenceReader):
     def __init__(
         self,
         sentences: Sequence[Sequence[str]],
-        words: Sequence[VocabularyWord],
+        words: list[VocabularyWord],
         shuffle: bool = False,
         seed: int = 0,
     ):
@@ -229,17 +235,17 @@ class Sentences(SentenceReader):
         number = {word.word: k for k, word in enumerate(words)}
         unknown = number[UNKNOWN]
         self.word_classes = np.array([word.word_class for word in words])
-        self.begin = self.end = MARK
-        flat = np.full(sum(map(len, sentences)) + len(sentences) + 1, number[MARK], np.int32)
+        self.begin = self.end = SENTENCE_MARK
+        flat = np.full(sum(map(len, sentences)) + len(sentences) + 1, number[SENTENCE_MARK], np.int32)
         position = 1
         for sentence in sentences:
             flat[position : position + len(sentence)] = [number.get(word, unknown) for word in sentence]
             position += len(sentence) + 1
         streams = [
             WordStream(("features",), flat[np.newaxis, :-1], len(words), "sentences", is_label=False),
-            WordStream(("labels",), flat[np.newaxis, 1:], len(words), "sentences", class_table(list(words))),
+            WordStream(("labels",), flat[np.newaxis, 1:], len(words), "sentences", class_table(words)),
         ]
-        self.records = dict.fromkeys(("features", "labels"), VocabularyRecord.of_words(list(words), with_classes=True))
+        self.records = dict.fromkeys(("features", "labels"), VocabularyRecord.of_words(words))
         order = LMSequenceOptions(file=None, parallel=(0,), randomize="true" if shuffle else "none", block=1_000_000)
         self.take(streams, [len(sentence) + 1 for sentence in sentences], [""] * len(sentences), order, seed)
 
@@ -273,9 +279,9 @@ def _vocabulary(
     counts = Counter(word for sentence in sentences for word in sentence)
     total = counts.total()
     candidates = [word for word, count in counts.items() if count >= FEWEST] if listed is None else listed
-    vocabulary = sorted({*candidates} - {MARK, UNKNOWN}, key=lambda word: (-counts[word], word))[:size]
-    of_word = Counter({word: counts[word] for word in sorted(vocabulary)})
-    of_word[MARK] = len(sentences)
+    vocabulary = sorted({*candidates} - {SENTENCE_MARK, UNKNOWN}, key=lambda word: (-counts[word], word))[:size]
+    of_word = Counter({word: counts[word] for word in vocabulary})
+    of_word[SENTENCE_MARK] = len(sentences)
     of_word[UNKNOWN] = total - sum(counts[word] for word in vocabulary)
     return classed_words(of_word, len(of_word), max(1, round(math.sqrt(len(of_word)))), UNKNOWN)
 

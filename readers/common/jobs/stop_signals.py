@@ -49,12 +49,15 @@ def _stop(number: int, frame: Any) -> None:
 
 
 @contextlib.contextmanager
-def epochs_kept() -> Iterator[None]:
-    """Tell the user of a training in the body, if it is interrupted, that it can go on."""
+def epochs_kept(training: str = "", again: str = "the same command") -> Iterator[None]:
+    """Tell the user, if the training in the body is interrupted, that it can go on.
+
+    training: its name, with what parts it from the text; again: what continues it.
+    """
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt("finished epochs are kept; the same command continues after them") from stop
+        raise KeyboardInterrupt(f"{training}finished epochs are kept; {again} continues after them") from stop
 
 
 @contextlib.contextmanager

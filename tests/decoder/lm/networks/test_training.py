@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_model
-from acoustic.scoring.word_scorer import WordScorer
-from decoder.lm.networks.training import MARK, UNKNOWN, Sentences, _read, _vocabulary, train_language_model
+from acoustic.scoring.word_scorer import SENTENCE_MARK, WordScorer
+from decoder.lm.networks.training import UNKNOWN, Sentences, _read, _vocabulary, train_language_model
 from decoder.lm.options import LMTrainOptions, TextOptions, VocabularyDictionary
 from readers.config.config import Config
 from readers.errors import FormatError
@@ -101,7 +101,7 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(directory, whole, tm
 
 
 def test_its_minibatches_are_those_of_the_reader_of_a_configuration(directory, tmp_path):
-    words = [VocabularyWord(word, 9 - k, k // 2) for k, word in enumerate([MARK, "a", "b", UNKNOWN, "d"])]
+    words = [VocabularyWord(word, 9 - k, k // 2) for k, word in enumerate([SENTENCE_MARK, "a", "b", UNKNOWN, "d"])]
     write_vocabulary(tmp_path / "words", words)
     block = (
         f"reader=[\nreaderType=LMSequenceReader\nfile={directory / 'dev.txt'}\nwordclass={tmp_path / 'words'}\n"
@@ -125,10 +125,10 @@ def test_the_vocabulary_is_that_of_a_list_and_a_dictionary(directory, tmp_path):
     options = options_of(directory, tmp_path / "lm", vocabulary=tmp_path / "words", dictionary=dictionary, epochs=1)
     train_language_model(options)
     scorer = WordScorer(tmp_path / "lm")
-    assert {word.word for word in scorer.words} == {"a", "b", "c", "never", MARK, UNKNOWN}
+    assert {word.word for word in scorer.words} == {"a", "b", "c", "never", SENTENCE_MARK, UNKNOWN}
     counts = {word.word: word.count for word in scorer.words}
     lines = (directory / "train.txt").read_text()
-    assert (counts["never"], counts[UNKNOWN], counts[MARK]) == (0, lines.count("d"), 400)
+    assert (counts["never"], counts[UNKNOWN], counts[SENTENCE_MARK]) == (0, lines.count("d"), 400)
     train_language_model(options_of(directory, tmp_path / "lm", size=2, epochs=1))
     assert len(WordScorer(tmp_path / "lm").words) == 4
 
