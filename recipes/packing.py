@@ -77,7 +77,7 @@ LAYOUTS: dict[LayoutName, Layout] = {
     ),
     "own": Layout(
         "final/model/own.dnn", "final/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
-        "align/spoken/lexiconp.txt",
+        "align/spoken/htk.dict",
         "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
     ),
 }  # fmt: skip
@@ -264,6 +264,9 @@ def _pack_parts(options: PackOptions, silence: tuple[str, ...] | None = None) ->
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
         errors = _measured_errors(options.experiment, layout) if parts.are_measured else ()
         written = layout.parts(options.experiment)
+        files = [path for name, path in written.items() if isinstance(path, Path) and getattr(parts, name) is None]
+        if missing := next((path for path in files if not path.exists()), None):
+            raise ConfigError(f"{missing}: no such file; expected the result of the whole recipe; run the recipe again")
         parts = replace(parts, **{name: value for name, value in written.items() if getattr(parts, name) is None})
     parts.check_pairs()
     card = ModelCard()

@@ -25,6 +25,7 @@ measures a model on the words of another dictionary; the closest pronunciation o
 adds to a dictionary how often each pronunciation was chosen and silence stood beside it, in the TextGrids of `argonaut
 align` or other alignments, and writes to trained
   mfa.dict              all of it, in MFA's form: --dict of other commands
+  htk.dict              the pronunciations in HTK's form, with output symbols, without silence
   lexiconp.txt, lexiconp_silprob.txt, silprob.txt   the same for Kaldi
   report                pronunciations of the alignments that the dictionary lacks
 """

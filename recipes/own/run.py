@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from decoder import g2p, gaussians, grammars, graph, tying
-from decoder.alignment.dictionary import AlignedDictionary, DictionaryProbabilitiesOptions
+from decoder.alignment.dictionary.job import HTK, AlignedDictionary, DictionaryProbabilitiesOptions
 from decoder.g2p.import_job import ImportDictionary
 from features import augmentation
 from readers.common.environment import available_cores
@@ -84,7 +84,7 @@ class Recipe:
         self.senones = self.out / "hmms" / "senones.list"
         self.flat = self.out / "flat"
         self.aligned = self.out / "align" / "states.mlf"
-        self.spoken = self.out / "align" / "spoken" / "lexiconp.txt"  # the dictionary with probabilities
+        self.spoken = self.out / "align" / "spoken" / HTK  # the dictionary with probabilities
         self.copies = self.out / "copies"
         self.first = CrossEntropy(self, first=True)
         self.language_models = {"trained": "LM trained on the transcripts"}
@@ -123,7 +123,7 @@ class Recipe:
             Stage("train-first", "a network, to align the training set", self.first.train, ("features", "tie"),
                   self.first.settings(), self.first.model.parent),
             Stage("align", "alignment by this network, and how often each pronunciation is in it", self.align,
-                  ("features", "graph", "train-first")),
+                  ("features", "graph", "train-first"), {"pronunciations": HTK}),
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             Stage("chain", "graphs for the final network; for lattice-free MMI also tied biphones",
@@ -331,7 +331,8 @@ class Recipe:
         options = DictionaryProbabilitiesOptions(
             dictionary=AlignedDictionary(dict=self.dictionary), alignments=(self.aligned,), output=self.spoken.parent
         )
-        return lost | call("g2p", options)
+        call("g2p", options)  # pronunciations that the dictionary lacks are listed; no utterance is lost
+        return lost
 
     def make_copies(self) -> int:
         from recipes.background import write_background

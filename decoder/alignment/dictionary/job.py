@@ -10,11 +10,12 @@ from readers.common.files import require_writable
 from readers.common.report import Log, RunReport, silent
 from readers.config.options import Options, group, option
 from readers.dictionaries.options import DictionaryOptions
-from readers.dictionaries.silence import SENTENCE_START, write_with_silence
+from readers.dictionaries.silence import SENTENCE_END, SENTENCE_START, write_with_silence
 from readers.errors import FormatError
-from readers.htk.dictionary import Pronunciation
+from readers.htk.dictionary import Pronunciation, write_dictionary
 
 REPORT = "report"
+HTK = "htk.dict"  # with output symbols, without probabilities of silence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class DictionaryProbabilitiesResult:
 def estimate_dictionary(
     options: DictionaryProbabilitiesOptions, *, note: Log = silent
 ) -> DictionaryProbabilitiesResult:
-    """Estimate the probabilities of pronunciations and silence; write them in the forms of Kaldi and MFA.
+    """Estimate the probabilities of pronunciations and silence; write them in the forms of HTK, Kaldi and MFA.
 
     Parameters
     ----------
@@ -121,5 +122,7 @@ def write_probabilities(
         report.fail(name, reason)
     entries = counts.estimate(silence)
     write_with_silence(directory, entries)
+    words = (entry for entry in entries if entry.word not in (SENTENCE_START, SENTENCE_END))
+    write_dictionary(directory / HTK, [*counts.marks, *words])
     report.write(directory / REPORT)
     return entries, report

@@ -46,15 +46,19 @@ class DictionaryCounts:
     Attributes
     ----------
     counts : Counter of (str, tuple of str)
-        Word and phones -> how often they were spoken; also of pronunciations that the dictionary lacks.
+        Word, as it is printed, and phones -> how often they were spoken; also of pronunciations that the dictionary
+        lacks.
+    marks : list of Pronunciation
+        Those of <s> and </s> in the dictionary.
     """
 
     def __init__(self, entries: Sequence[Pronunciation], silence: Collection[str]):
+        self.marks = [entry for entry in entries if entry.word in (SENTENCE_START, SENTENCE_END)]
         self.entries = [entry for entry in entries if entry.word not in (SENTENCE_START, SENTENCE_END)]
         self.silence = frozenset(silence)
         self.counts: Counter[Spoken] = Counter()
         self.known = {self.key(entry) for entry in self.entries}
-        self._words = {entry.word for entry in self.entries}
+        self._words = {entry.output_word for entry in self.entries}
         self._after: dict[bool, Counter[Spoken]] = {True: Counter(), False: Counter()}
         self._before: dict[bool, Counter[Spoken]] = {True: Counter(), False: Counter()}
         self._pairs: Counter[tuple[Spoken, Spoken]] = Counter()
@@ -64,7 +68,7 @@ class DictionaryCounts:
         end = len(entry.phones)
         while end > 1 and entry.phones[end - 1] in self.silence:
             end -= 1
-        return entry.word, entry.phones[:end]
+        return entry.output_word, entry.phones[:end]
 
     def add(self, utterances: Iterable[SpokenUtterance], case: str = AUTO) -> None:
         """Count the words of utterances, in a case; "auto" is that in which the dictionary has the most of them."""

@@ -187,6 +187,10 @@ def test_another_final_network_repeats_nothing_before_its_graphs(finished, tmp_p
     assert main([*RECIPE, "--final", "lfmmi", "--to", "chain"]) == 0
     assert done_before(capsys)[-1] == "copies"
     assert Path("exp/final/chain/denominator").is_file()
+    Path("exp/align/spoken/htk.dict").unlink()  # as in an experiment of an earlier version
+    assert main(["pack", "exp", "-o", "earlier.argo"]) == 2
+    expected = "error: exp/align/spoken/htk.dict: no such file; expected the result of the whole recipe; "
+    assert capsys.readouterr().err.endswith(f"{expected}run the recipe again\n")
 
 
 @pytest.mark.slow

@@ -75,3 +75,11 @@ def test_variants_of_spoken_words_and_pronunciations_that_the_dictionary_lacks()
 
 def test_without_utterances_nothing_is_preferred():
     assert {entry.silence for entry in counts().estimate("sil")[:4]} == {(0.5, 1.0, 1.0)}
+
+
+def test_words_are_counted_as_they_are_printed():
+    entries = [Pronunciation("A", "alpha", None, ("a",)), Pronunciation("A", "alpha", None, ("e",))]
+    counts = DictionaryCounts(entries, ("sil",))
+    counts.add([SpokenUtterance((("alpha", ("e",)), ("alpha", ("e",)), ("alpha", ("a",))), (True, None, None, True))])
+    assert not counts.unknown
+    assert [entry.probability for entry in counts.estimate("sil")[:2]] == pytest.approx([2 / 3, 1])

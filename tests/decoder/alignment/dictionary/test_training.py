@@ -105,3 +105,9 @@ def test_pronunciations_that_the_dictionary_lacks_are_reported(trained, capsys):
     assert main(run) == 2
     assert "no pronunciation of " in capsys.readouterr().err
     assert not (here / "foreign" / "mfa.dict").exists()
+
+
+def test_the_dictionary_in_the_form_of_htk_has_all_but_silence(trained):
+    entries = read_any_dictionary(trained / "htk.dict", "htk")
+    assert entries[:2] == DICTIONARY[:2]
+    assert [(entry.word, entry.probability) for entry in entries[2:]] == [("A", 0.2), ("A", 1.0), ("B", 1.0)]
