@@ -123,7 +123,7 @@ class Evaluation:
                     am=self.model, cntkmap=lm.graph / "cntkmap", window=self.window,
                 ),
                 output=decoding.DecodeOutputOptions(
-                    outmlf=self.hypotheses(name), lattice_prefix=f"{self.home / 'decode' / name / 'lattices' / 'test'}"
+                    outmlf=self.hypotheses(name), lattice_prefix=self.lattice_prefix(name)
                 ),
                 search=search_options(self.tuned_file(name)),
             )  # fmt: skip
@@ -195,6 +195,9 @@ class Evaluation:
 
     def tuned_file(self, name: str) -> Path:
         return self.home / "tune" / f"{name}.json"
+
+    def lattice_prefix(self, name: str) -> str:
+        return f"{self.home / 'decode' / name / 'lattices' / 'test'}"
 
     def hypotheses(self, name: str) -> Path:
         return self.home / "decode" / name / "test.mlf"

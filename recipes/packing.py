@@ -32,8 +32,20 @@ class AlignerLayout:
 
 
 @dataclass(frozen=True)
+class SecondPassLayout:
+    """A recurrent language model, the scale of the consensus, and what the second pass makes of the test set."""
+
+    model: str
+    consensus: float
+    hypotheses: str
+
+
+@dataclass(frozen=True)
 class Layout:
-    """Where a recipe writes the parts, relative to its output directory; fold: map of phones for the error rate."""
+    """Where a recipe writes the parts, relative to its output directory; fold: map of phones for the error rate.
+
+    second_pass: what the recipe writes if it is asked for.
+    """
 
     model: str
     graph: str
@@ -46,6 +58,7 @@ class Layout:
     unit: str
     fold: Path | None = None
     aligner: AlignerLayout | None = None
+    second_pass: SecondPassLayout | None = None
 
     def parts(self, root: Path) -> Mapping[str, Any]:
         """Return the parts of an experiment by the names of PartOptions."""
@@ -79,11 +92,13 @@ LAYOUTS: dict[LayoutName, Layout] = {
         "final/model/own.dnn", "final/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
         "align/spoken/htk.dict",
         "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
+        second_pass=SecondPassLayout("second/model/lstm.lm", 0.6, "second/decode/trained/test.mlf"),
     ),
 }  # fmt: skip
 LAYOUTS["own-given"] = replace(
     LAYOUTS["own"], graph="final/graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
     hypotheses="final/decode/given/test.mlf",
+    second_pass=SecondPassLayout("second/model/lstm.lm", 0.6, "second/decode/given/test.mlf"),
 )  # fmt: skip
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(
@@ -147,10 +162,16 @@ class PartOptions(Options):
         fits = self.second_pass is not None or not self.second_pass_consensus
         self.require("second_pass_consensus", fits, "is given without {second_pass}; expected it, too")
 
-    @property
-    def are_measured(self) -> bool:
-        """Whether the error rate of an experiment holds: nothing that changes it is given."""
-        return not any((self.model, self.graph, self.lm, self.tuned, self.output_node, self.second_pass))
+    def measured(self, root: Path, layout: Layout) -> Path | None:
+        """Return the hypotheses of an experiment with these parts; None if a part differs from the experiment's."""
+        if any((self.model, self.graph, self.lm, self.tuned, self.output_node)):
+            return None
+        if self.second_pass is None:
+            return root / layout.hypotheses
+        second = layout.second_pass
+        if second is None or self.second_pass != root / second.model or self.second_pass_consensus != second.consensus:
+            return None
+        return root / second.hypotheses if self.second_pass_weight == PartOptions.second_pass_weight else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +283,7 @@ def _pack_parts(options: PackOptions, silence: tuple[str, ...] | None = None) ->
     errors: tuple[MeasuredErrors, ...] = ()
     if options.experiment is not None:
         layout = LAYOUTS[options.recipe or recipe_of(options.experiment)]
-        errors = _measured_errors(options.experiment, layout) if parts.are_measured else ()
+        errors = _measured_errors(options.experiment, layout, parts.measured(options.experiment, layout))
         written = layout.parts(options.experiment)
         files = [path for name, path in written.items() if isinstance(path, Path) and getattr(parts, name) is None]
         if missing := next((path for path in files if not path.exists()), None):
@@ -322,16 +343,15 @@ def recipe_of(root: Path) -> LayoutName:
     )
 
 
-def _measured_errors(root: Path, layout: Layout) -> "tuple[MeasuredErrors, ...]":
-    """Return the error rate on the test set; nothing if it has not been decoded."""
+def _measured_errors(root: Path, layout: Layout, hypotheses: Path | None) -> "tuple[MeasuredErrors, ...]":
+    """Return the error rate of hypotheses of the test set; nothing if it has not been decoded."""
     from decoder.recognizer import MeasuredErrors
     from decoder.scoring.error_counts import score
     from decoder.scoring.words import read_words
     from readers.tables.timit import read_phone_map
 
     references = root / layout.references
-    hypotheses = root / layout.hypotheses
-    if not references.exists() or not hypotheses.exists():
+    if hypotheses is None or not references.exists() or not hypotheses.exists():
         return ()
     fold = read_phone_map(layout.fold, -1) if layout.fold else None
     words = read_words(references)

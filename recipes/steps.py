@@ -1,13 +1,14 @@
 """Steps that several recipes have: features of a list of audio files, trainings, a bundle of what was trained."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from decoder import lm
 from decoder.recognizer.jobs.decoding import options as decoding
 from readers.common.text import read_lines
-from recipes.packing import AboutOptions, LayoutName, PackOptions, PartOptions
+from recipes.packing import LAYOUTS, AboutOptions, LayoutName, PackOptions, PartOptions
 from recipes.stages import call
 
 PRUNING = 1e-7  # of mixed language models: 22 to 7 n-grams of a word, and 5 % more perplexity on speechocean762
@@ -86,11 +87,14 @@ def align(
 
 
 def make_bundle(
-    experiment: Path, bundle: Path, recipe: LayoutName, *, rate: int, window: int, language: str = "en"
-) -> int:
-    """Make a bundle of the output of a recipe.  recipe: the name of its layout."""
+    experiment: Path, bundle: Path, recipe: LayoutName, *, rate: int, window: int, language: str = "en",
+    rescored: bool = False,
+) -> int:  # fmt: skip
+    """Make a bundle of the output of a recipe.  recipe: the name of its layout; rescored: with its second pass."""
     about = AboutOptions(name=bundle.stem, language=language)
     parts = PartOptions(rate=rate, window=window)
+    if rescored and (second := LAYOUTS[recipe].second_pass):
+        parts = replace(parts, second_pass=experiment / second.model, second_pass_consensus=second.consensus)
     return call("pack", PackOptions(experiment=experiment, recipe=recipe, parts=parts, about=about, output=bundle))
 
 

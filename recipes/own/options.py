@@ -50,6 +50,9 @@ class OwnOptions(RecipeOptions):
         f"criterion of the final network: lattice-free MMI, cross entropy, or CTC (default: cross entropy below "
         f"{ENOUGH_HOURS:g} hour of training speech, else lattice-free MMI)",
     )
+    second_pass: bool = option(
+        False, "train an LSTM language model on {text} and the transcripts, which rescores what the search finds"
+    )
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a tenth)", metavar="NAMES"
     )

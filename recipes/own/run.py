@@ -40,6 +40,7 @@ from recipes.cli.console import show_note
 from recipes.job import RecipeResult, run_silently
 from recipes.own.networks import CONFIG, SILENCE, CrossEntropy, Ctc, LatticeFree, Network
 from recipes.own.options import OwnOptions
+from recipes.own.second_pass import SecondPass
 from recipes.own.sets import read_names
 from recipes.own.sizes import ENOUGH_HOURS, SPEEDS, TUNING_MINUTES, Sizes, TdnnfSizes
 from recipes.own.speeds import speed_lines
@@ -87,6 +88,7 @@ class Recipe:
         self.spoken = self.out / "align" / "spoken" / HTK  # the dictionary with probabilities
         self.copies = self.out / "copies"
         self.first = CrossEntropy(self, first=True)
+        self.second_pass = SecondPass(self)
         self.language_models = {"trained": "LM trained on the transcripts"}
         if options.lm is not None:
             self.language_models |= {"given": options.lm.name}
@@ -136,11 +138,16 @@ class Recipe:
                   ("features", "lm", "graph", "chain", "train")),
             Stage("decode", "words and lattices of the test set", lambda: self.final.evaluation.decode(),
                   ("features", "lm", "graph", "chain", "train", "tune")),
-            Stage("score", "word error rate", lambda: self.final.evaluation.score(), ("lists", "decode"),
-                  closes=True),
+            *([Stage("lm-network", "a recurrent language model", self.second_pass.train, ("lists",),
+                     work=self.second_pass.model.parent),
+               Stage("second-pass", "words of the test set, from the lattices rescored by this model",
+                     self.second_pass.recognise, ("decode", "lm-network"))] if options.second_pass else []),
+            Stage("score", "word error rate", self.score,
+                  ("lists", "decode", *(["second-pass"] if options.second_pass else [])), closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
-                  ("lists", "features", "lm", "graph", "chain", "train", "tune", "decode"),
-                  {"language": options.language}),
+                  ("lists", "features", "lm", "graph", "chain", "train", "tune", "decode",
+                   *(["second-pass"] if options.second_pass else [])),
+                  {"language": options.language} | ({"second_pass": True} if options.second_pass else {})),
         ]  # fmt: skip
 
     @property
@@ -359,18 +366,25 @@ class Recipe:
         """Return options of further copies of the recordings in a list."""
         return {}
 
+    def score(self) -> int:
+        lost = self.final.evaluation.score()
+        return lost | self.second_pass.evaluation.score() if self.options.second_pass else lost
+
     def pack(self) -> int:
         final = self.final
         layout = final.layout if self.options.lm is None else final.given_layout
         lost = make_bundle(
-            self.out, self.bundle, layout, rate=self.facts.rate, window=final.window, language=self.options.language
-        )
+            self.out, self.bundle, layout, rate=self.facts.rate, window=final.window, language=self.options.language,
+            rescored=self.options.second_pass,
+        )  # fmt: skip
         return lost | calibrate(
             self.bundle, words=self.labels("dev"), test=self.labels("test"), list=self.out / "lists/plain.hcopy.list"
         )
 
     def result(self) -> RecipeResult:
         result = self.final.evaluation.result(self.bundle if is_done(self.out, "pack") else None)
+        if self.options.second_pass:
+            result = self.second_pass.join(result)
         return replace(result, lines=(*speed_lines(self), *result.lines))
 
     @property

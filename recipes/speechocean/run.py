@@ -37,6 +37,7 @@ class SpeechoceanOptions(job.RecipeOptions):
     final: Literal["lfmmi", "ce", "ctc"] = option(
         "lfmmi", "criterion of the final network: lattice-free MMI, cross entropy, or CTC"
     )
+    second_pass: bool = like(OwnOptions, "second_pass")
     dev_speakers: str | None = option(
         None, "speakers of the dev set: a file, or names separated by commas (default: a list of 13)", metavar="NAMES"
     )
@@ -71,6 +72,7 @@ class Recipe(own.Recipe):
             data=self.source, dictionary=OwnDictionary(dict=self.source / "joined.dict"), kind="kaldi",
             out=options.out, seed=options.seed, workers=options.workers, first=options.first, last=options.last,
             text=options.text, text_words=options.text_words, final=options.final,
+            second_pass=options.second_pass,
             dev_speakers=dev_speakers, test_speakers=test_speakers, min_minutes=options.min_minutes,
             language="en", overrides=options.overrides,
         ))  # fmt: skip
@@ -115,6 +117,8 @@ class Recipe(own.Recipe):
             "cross entropy": self.first_recogniser.evaluation,
             final: self.final.evaluation,
         }
+        if self.options.second_pass:
+            systems |= {f"{final}, second pass": self.second_pass.evaluation}
         rows = figures_of(systems, self.out, self.children)
         return replace(
             result,

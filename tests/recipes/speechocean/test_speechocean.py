@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from decoder import Recognizer
-from decoder.recognizer import ForcedAligner
+from decoder.recognizer import Bundle, ForcedAligner
 from readers.common.text import read_lines
 from readers.htk.mlf import read_mlf
 from readers.language.arpa import read_arpa
@@ -32,7 +32,7 @@ SETTINGS = (
 )
 RECIPE = (
     *("recipe", "speechocean", "--data", "corpus", "--out", "exp", "--dev-speakers", "0004", "--min-minutes", "0"),
-    *("--text", "text", "--workers", "1"),
+    *("--text", "text", "--second-pass", "--workers", "1"),
     *(word for setting in SETTINGS for word in ("--set", setting)),
 )
 
@@ -53,10 +53,12 @@ def finished(tmp_path_factory) -> tuple[Path, list[str]]:
 def test_it_ends_with_the_error_rates_of_all_systems_and_a_bundle(finished, monkeypatch, capsys):
     root, lines = finished
     monkeypatch.chdir(root)
-    words = r"\(test, 6 utterances, 24 words, LM of the training transcripts and a text\)"
+    words = r"\(test, 6 utterances, 24 words, LM of the training transcripts and a text, second pass\)"
     rate = float(re.fullmatch(rf"WER ([\d.]+)% {words}", lines[-1])[1])
-    rows = [re.fullmatch(r"(.+?) +WER +([\d.]+)%  95% interval ([\d.]+)% to ([\d.]+)%  (.+)", x) for x in lines[-4:-1]]
-    assert [row[1] for row in rows] == ["flat start, Gaussians", "cross entropy", "lattice-free MMI"]
+    rows = [re.fullmatch(r"(.+?) +WER +([\d.]+)%  95% interval ([\d.]+)% to ([\d.]+)%  (.+)", x) for x in lines[-5:-1]]
+    assert [row[1] for row in rows] == [
+        "flat start, Gaussians", "cross entropy", "lattice-free MMI", "lattice-free MMI, second pass"
+    ]  # fmt: skip
     assert float(rows[-1][2]) == rate
     for row in rows:
         children, adults = map(float, re.fullmatch(r"children ([\d.]+)%, adults ([\d.]+)%", row[5]).groups())
@@ -70,7 +72,9 @@ def test_it_ends_with_the_error_rates_of_all_systems_and_a_bundle(finished, monk
         re.match(r"vocabulary: 4 words, without 0.0 % of the words of dev, 0.0 % of the words of test", x)
         for x in lines
     )
-    assert Recognizer.load("exp/speechocean.argo").transcribe("corpus/WAVE/SPEAKER0101/010100000.WAV").text
+    recognizer = Recognizer.load("exp/speechocean.argo")
+    assert recognizer.transcribe("corpus/WAVE/SPEAKER0101/010100000.WAV").text
+    assert Bundle.open("exp/speechocean.argo").description.errors[0].percent == pytest.approx(rate, abs=0.05)
     heard = [{line.split("/")[1][:4] for line in read_lines(f"exp/lists/train.half{half}.scp")} for half in (0, 1)]
     assert heard == [{"0002"}, {"0001", "0003"}]  # and half 0 scores the others
     assert ForcedAligner.load("exp/halves/0/half.argo").align("corpus/WAVE/SPEAKER0001/000100000.WAV", "ab").words
