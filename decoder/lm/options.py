@@ -123,7 +123,7 @@ class LMTrainOptions(Options):
     cells: int | None = option(
         None, "LSTM cells (default by the size of the text: 64 to 768)", least=1, heading="network and training"
     )
-    epochs: int = option(8, "epochs of the training", unit="epochs", least=1)
+    epochs: int = option(8, "epochs of the training, of at most 1.5 million words", unit="epochs", least=1)
     dropout: float = option(0.1, "probability that an output of words or cells is set to zero", least=0, below=1)
     seed: int = option(0, "seed of the initial weights, the order of sentences and the dropout", least=0)
     output: Path = option(help="network to write", flag="-o --output")

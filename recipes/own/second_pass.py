@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from decoder import lm
 from decoder.lattices import jobs
 from decoder.results.second_pass import SecondPassOptions
-from readers.common.files import write_content
-from readers.common.text import read_lines
 from recipes.evaluation import Evaluation, rate_line
 from recipes.job import RecipeResult
 from recipes.packing import LAYOUTS
@@ -16,8 +14,6 @@ from recipes.stages import call
 
 if TYPE_CHECKING:
     from recipes.own.run import Recipe
-
-TEXT_WORDS = 1_500_000  # of a text, 37 minutes of training on two cores
 
 
 class SecondPass:
@@ -33,13 +29,10 @@ class SecondPass:
 
     def train(self) -> int:
         folder = self.recipe.out / "lm"
-        transcripts = folder / "train.txt"
-        text = transcripts
-        if self.recipe.options.text is not None:
-            text = self.model.parent / "text.txt"
-            write_content(text, "".join(f"{line}\n" for line in _sample(read_lines(folder / "text.txt"))))
+        transcripts = (folder / "train.txt",)
+        text = (folder / "text.txt",) if self.recipe.options.text is not None else ()
         options = lm.LMTrainOptions(
-            texts=lm.TextOptions(text=(text,)), domain=() if text == transcripts else (transcripts,),
+            texts=lm.TextOptions(text=text or transcripts), domain=transcripts if text else (),
             heldout=folder / "dev.txt", vocabulary=folder / "vocabulary", seed=self.recipe.seed, output=self.model,
         )  # fmt: skip
         return call("lm", options)
@@ -78,9 +71,3 @@ class SecondPass:
             name: replace(model, label=f"{model.label}, second pass") for name, model in first.language_models.items()
         }
         return replace(first, home=self.home, language_models=models)
-
-
-def _sample(sentences: list[str]) -> list[str]:
-    """Return every n-th sentence, so that they have at most TEXT_WORDS words."""
-    num_words = sum(len(sentence.split()) for sentence in sentences)
-    return sentences[:: -(-num_words // TEXT_WORDS) or 1]

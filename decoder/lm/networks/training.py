@@ -42,6 +42,7 @@ from readers.sources.sentences.sentences import SentenceReader, WordStream
 
 UNKNOWN = "<unk>"
 FEWEST = 2  # occurrences of a word in the vocabulary, without a list
+EPOCH_WORDS = 1_500_000  # at most; the next epoch of a larger text goes on where one ended
 EVERY = 100  # one sentence in so many is held out, without a text
 MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 1024  # of an epoch at least, if one has words between these bounds
 RATE, DOMAIN_RATE = 0.003, 0.001  # of a minibatch
@@ -57,7 +58,7 @@ class LMTraining:
     Attributes
     ----------
     num_sentences, num_words : int
-        Of an epoch.
+        Of the text, without that of the domain.
     vocabulary : int
         Words, with </s> and <unk>.
     cells : int
@@ -192,6 +193,7 @@ def _description(num_words: int, num_classes: int, cells: int) -> ClassLstmOptio
 def _settings(options: LMTrainOptions, num_words: int, epochs: int, rate: float) -> TrainingOptions:
     return TrainingOptions(
         max_epochs=epochs,
+        epoch_size=EPOCH_WORDS if num_words > EPOCH_WORDS else 0,
         learning_rates_per_minibatch=(rate,),
         final_learning_rate=rate * DECAY,
         minibatch_size=(min(max(num_words // MINIBATCHES, FEWEST_WORDS), MOST_WORDS),),

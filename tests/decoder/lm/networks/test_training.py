@@ -1,12 +1,14 @@
 """The training of a network as a language model: what it reads, what it writes, and how it goes on."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from acoustic.network.model_file import load_model
 from acoustic.scoring.word_scorer import SENTENCE_MARK, WordScorer
+from decoder.lm.networks import training
 from decoder.lm.networks.training import UNKNOWN, Sentences, _read, _vocabulary, train_language_model
 from decoder.lm.options import LMTrainOptions, TextOptions, VocabularyDictionary
 from readers.config.config import Config
@@ -64,6 +66,14 @@ def test_it_learns_and_writes_the_network_of_the_best_epoch(directory, whole):
     assert held_out_perplexity(output, directory) == pytest.approx(min(trained.perplexities), rel=1e-3)
     assert (trained.num_sentences, trained.vocabulary, trained.cells) == (400, 6, 32)
     assert [path.name for path in output.parent.iterdir()] == ["lm"]
+
+
+def test_the_epochs_of_a_large_text_share_it(directory, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "EPOCH_WORDS", 500)
+    lines = []
+    train_language_model(options_of(directory, tmp_path / "lm", epochs=3), log=lines.append)
+    seen = [int(re.search(r"totalSamplesSeen = (\d+)", line)[1]) for line in lines if "totalSamplesSeen" in line]
+    assert [abs(words - 500 * (1 + epoch)) < 64 for epoch, words in enumerate(seen)] == [True] * 3, seen
 
 
 def test_the_best_epoch_may_not_be_the_last(directory, tmp_path):
