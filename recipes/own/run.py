@@ -125,7 +125,7 @@ class Recipe:
             Stage("train-first", "a network, to align the training set", self.first.train, ("features", "tie"),
                   self.first.settings(), self.first.model.parent),
             Stage("align", "alignment by this network, and how often each pronunciation is in it", self.align,
-                  ("features", "graph", "train-first"), {"pronunciations": HTK}),
+                  ("features", "graph", "train-first"), {"pronunciations": f"{HTK}, training set"}),
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             Stage("chain", "graphs for the final network; for lattice-free MMI also tied biphones",
@@ -336,8 +336,9 @@ class Recipe:
             output_node=LOG_POSTERIORS,
         )  # fmt: skip
         options = DictionaryProbabilitiesOptions(
-            dictionary=AlignedDictionary(dict=self.dictionary), alignments=(self.aligned,), output=self.spoken.parent
-        )
+            dictionary=AlignedDictionary(dict=self.dictionary), alignments=(self.aligned,),
+            infiles=self.out / "lists" / "train.scp", output=self.spoken.parent,
+        )  # fmt: skip
         call("g2p", options)  # pronunciations that the dictionary lacks are listed; no utterance is lost
         return lost
 

@@ -13,6 +13,7 @@ from readers.dictionaries.options import DictionaryOptions
 from readers.dictionaries.silence import SENTENCE_END, SENTENCE_START, write_with_silence
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.htk.scp import read_scp
 
 REPORT = "report"
 HTK = "htk.dict"  # with output symbols, without probabilities of silence
@@ -35,6 +36,11 @@ class DictionaryProbabilitiesOptions(Options):
         flag="ALIGNMENT", metavar="ALIGNMENT",
     )  # fmt: skip
     output: Path = option(help="directory for the dictionaries", flag="-o --output", metavar="DIR")
+    infiles: Path | None = option(
+        None,
+        "list whose utterances are counted, found by their names without directories (default: all)",
+        metavar="SCP",
+    )
     silence: tuple[str, ...] = option(
         SILENCE, "phones of silence, separated by commas; sp counts as none", separator=",", metavar="NAMES"
     )
@@ -92,7 +98,9 @@ def estimate_dictionary(
     require_writable(options.output / REPORT)
     entries = options.dictionary.read(note)
     counts = DictionaryCounts(entries, options.silence)
-    spoken = [pair for path in options.alignments for pair in read_spoken(path, options.silence)]
+    listed = None if options.infiles is None else {Path(entry.key).name for entry in read_scp(options.infiles)}
+    aligned = (pair for path in options.alignments for pair in read_spoken(path, options.silence))
+    spoken = [(name, utterance) for name, utterance in aligned if listed is None or Path(name).name in listed]
     counts.add(utterance for _, utterance in spoken if not isinstance(utterance, FormatError))
     if not counts.known & counts.counts.keys():
         alignments = " ".join(map(str, options.alignments))

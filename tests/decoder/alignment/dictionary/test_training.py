@@ -52,6 +52,14 @@ def trained(tmp_path):
     return out
 
 
+def test_only_listed_utterances_are_counted(trained, tmp_path):
+    (tmp_path / "some.scp").write_text("".join(f"{tmp_path}/{name}.fea\n" for name in (0, 6)))
+    files = (f"{tmp_path}/words.dict", f"{tmp_path}/aligned.mlf", "-o", f"{tmp_path}/some")
+    assert main(["g2p", "probabilities", *files, "--infiles", f"{tmp_path}/some.scp"]) == 0
+    entries = read_any_dictionary(tmp_path / "some" / "mfa.dict")
+    assert [entry.probability for entry in entries if entry.word == "A"] == [1.0, 1.0]  # once each
+
+
 def test_the_command_counts_what_was_said(trained):
     entries = read_any_dictionary(trained / "mfa.dict")
     assert [(entry.phones, entry.probability) for entry in entries if entry.word == "A"] == [
