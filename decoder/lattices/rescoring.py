@@ -16,7 +16,8 @@ Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognitio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,7 @@ SENTENCE_OVER = -1  # in place of a history, after </s>
 NEW_SENTENCE = "\n"  # in place of a word, where another sentence begins
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A link of the result: (node, history) at both ends, the original link, ln P of the model."""
 
     start: tuple[int, int]

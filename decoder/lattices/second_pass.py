@@ -18,7 +18,7 @@ rescoring algorithm for automatic speech recognition, ICASSP 2018.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def rescore_with_network(
     rows = []
     for row, nodes in zip(expansion.rows, expansion.scored):
         new = float(sum(logs[node] for node in nodes))
-        rows.append(replace(row, lm=weight * new + kept[row.link]))
+        rows.append(Row(row.start, row.end, row.link, weight * new + kept[row.link]))
     return assembled(links, rows, expansion.reached)
 
 
@@ -124,6 +124,7 @@ class _Expansion:
         self.marks = SENTENCE_MARKS | frozenset(silent)
         self.silent_after = silent_nodes(links, self.marks)
         self._contexts: dict[tuple[str | int | None, ...], int] = {}
+        self._context_of: dict[int, int] = {}  # by node of the tree
 
     def run(self) -> None:
         lattice = self.links.lattice
@@ -174,6 +175,8 @@ class _Expansion:
 
     def _context(self, history: int) -> int:
         """Return the number of the last words of a history."""
+        if history in self._context_of:
+            return self._context_of[history]
         words: list[str | int | None] = []
         node = history
         while node >= 0 and (not self.options.order or len(words) < self.options.order - 1):
@@ -181,7 +184,7 @@ class _Expansion:
             node = self.tree.parents[node]
         if node < 0:
             words.append(node)
-        return self._contexts.setdefault(tuple(words), len(self._contexts))
+        return self._context_of.setdefault(history, self._contexts.setdefault(tuple(words), len(self._contexts)))
 
 
 def within_beam(links: ScoredLinks, beam: float) -> np.ndarray:
