@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 # Beams and steps of systems that are only compared: an hour of tuning would be longer than their training.
 COMPARED_GRID = Grid(
-    start={"acweight": 0.1, "lm_scale": 1.0, "word_penalty": 0.0},
-    values={"acweight": (0.05, 0.07, 0.1, 0.15), "lm_scale": (0.7, 1.0, 1.5), "word_penalty": (-2.0, 0.0, 2.0)},
+    start={"acweight": 0.1, "word_penalty": 0.0},
+    values={"acweight": (0.035, 0.05, 0.07, 0.1, 0.15), "word_penalty": (-2.0, 0.0, 2.0)},
     beams=(10.0, 11.0),
-    fixed={"sil_cost": 0.0, "word_end_beam_frac": 1.0},
+    fixed={"lm_scale": 1.0, "sil_cost": 0.0, "word_end_beam_frac": 1.0},
 )
 
 
