@@ -164,14 +164,15 @@ class PartOptions(Options):
 
     def measured(self, root: Path, layout: Layout) -> Path | None:
         """Return the hypotheses of an experiment with these parts; None if a part differs from the experiment's."""
-        if any((self.model, self.graph, self.lm, self.tuned, self.output_node)):
+        if any((self.model, self.graph, self.lm, self.features, self.tuned, self.output_node)):
             return None
         if self.second_pass is None:
             return root / layout.hypotheses
         second = layout.second_pass
-        if second is None or self.second_pass != root / second.model or self.second_pass_consensus != second.consensus:
+        if second is None or self.second_pass.resolve() != (root / second.model).resolve():
             return None
-        return root / second.hypotheses if self.second_pass_weight == PartOptions.second_pass_weight else None
+        chosen = self.second_pass_weight, self.second_pass_consensus
+        return root / second.hypotheses if chosen == (PartOptions.second_pass_weight, second.consensus) else None
 
 
 @dataclass(frozen=True, kw_only=True)

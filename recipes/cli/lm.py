@@ -153,7 +153,7 @@ def run_train(options: lm.LMTrainOptions, console: Console) -> int:
     text = f"{counted(trained.num_sentences, 'sentence')}, {counted(trained.num_words, 'word')}"
     best = f"epoch {trained.best_epoch}, perplexity {min(trained.perplexities):.2f}"
     unknown = f"{trained.num_unknown} of {counted(trained.num_held_out, 'held-out word')} unknown"
-    print(f"{options.output}: {trained.cells} LSTM cells, vocabulary of {trained.vocabulary}; {text} an epoch")
+    print(f"{options.output}: {trained.cells} LSTM cells, vocabulary of {trained.vocabulary}; {text}")
     print(f"best: {best}, {unknown}")
     return 0
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from decoder.alignment.dictionary.probabilities import DictionaryCounts
 from decoder.alignment.dictionary.spoken import SILENCE, read_spoken
+from readers.common.faults import counted
 from readers.common.files import require_writable
 from readers.common.report import Log, RunReport, silent
 from readers.config.options import Options, group, option
@@ -98,14 +99,23 @@ def estimate_dictionary(
     require_writable(options.output / REPORT)
     entries = options.dictionary.read(note)
     counts = DictionaryCounts(entries, options.silence)
-    listed = None if options.infiles is None else {Path(entry.key).name for entry in read_scp(options.infiles)}
-    aligned = (pair for path in options.alignments for pair in read_spoken(path, options.silence))
-    spoken = [(name, utterance) for name, utterance in aligned if listed is None or Path(name).name in listed]
-    counts.add(utterance for _, utterance in spoken if not isinstance(utterance, FormatError))
+    aligned = [utterance for path in options.alignments for utterance in read_spoken(path, options.silence)]
+    if options.infiles is not None:
+        listed = {Path(entry.key).name for entry in read_scp(options.infiles)}
+        aligned = [utterance for utterance in aligned if utterance.key in listed]
+        if missing := sorted(listed - {utterance.key for utterance in aligned}):
+            note(f"{options.infiles}: {counted(len(missing), 'utterance')} without alignment, such as {missing[0]}")
+        if not aligned:
+            raise FormatError(f"{options.infiles}: no utterance of the alignments; expected at least one")
+    counts.add(utterance.words for utterance in aligned if not isinstance(utterance.words, FormatError))
+    faults = [
+        (utterance.name, str(utterance.words)) for utterance in aligned if isinstance(utterance.words, FormatError)
+    ]
+    if faults and len(faults) == len(aligned):
+        raise FormatError(faults[0][1])
     if not counts.known & counts.counts.keys():
         alignments = " ".join(map(str, options.alignments))
         raise FormatError(f"{alignments}: no pronunciation of {options.dictionary.dict}; expected at least one")
-    faults = [(name, str(fault)) for name, fault in spoken if isinstance(fault, FormatError)]
     trained, report = write_probabilities(counts, silence_of(entries, options.silence), options.output, faults)
     return DictionaryProbabilitiesResult(trained, counts.variants(), report)
 

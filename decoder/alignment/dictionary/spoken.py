@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.text import read_lines
+from readers.common.text import canonical, read_lines
 from readers.errors import FormatError
 from readers.htk.mlf import MLF, Label, read_mlf
 from readers.htk.storage.label_fields import HEADER
@@ -33,6 +33,24 @@ class SpokenUtterance(NamedTuple):
 
     words: tuple[tuple[str, tuple[str, ...]], ...]
     pauses: tuple[bool | None, ...]
+
+
+class Aligned(NamedTuple):
+    """An utterance of an alignment.
+
+    Attributes
+    ----------
+    key : str
+        Its name without directories, as in lists.
+    name : str
+        As it is shown, with the speaker if a TextGrid has several.
+    words : SpokenUtterance or FormatError
+        What was said, or what is wrong with it.
+    """
+
+    key: str
+    name: str
+    words: SpokenUtterance | FormatError
 
 
 class _Phone(NamedTuple):
@@ -116,8 +134,8 @@ def _spoken(rows: Iterable[_Phone], start: float, end: float | None, silence: Co
     return SpokenUtterance(tuple((word, tuple(phones)) for word, phones in words), tuple(pauses))
 
 
-def read_spoken(path: Path, silence: Collection[str]) -> Iterator[tuple[str, SpokenUtterance | FormatError]]:
-    """Yield the name and the words of each utterance of an alignment, or what is wrong with it.
+def read_spoken(path: Path, silence: Collection[str]) -> Iterator[Aligned]:
+    """Yield the utterances of an alignment.
 
     path: an MLF with words beside phones or states; a TextGrid with tiers `words` and `phones`, of each speaker if
     there are several; or a folder of TextGrids, or with words.ctm and phones.ctm.
@@ -126,7 +144,8 @@ def read_spoken(path: Path, silence: Collection[str]) -> Iterator[tuple[str, Spo
     ctm = path / f"{WORDS}.ctm", path / f"{PHONES}.ctm"
     if path.is_dir() and all(file.is_file() for file in ctm):
         words, phones = (read_ctm(file, ctm) for file in ctm)
-        yield from ((name, _attempt(words[name], phones.get(name, ()), None, silence)) for name in words)
+        for name in words:
+            yield Aligned(Path(name).name, name, _attempt(words[name], phones.get(name, ()), None, silence))
     elif path.is_dir():
         grids = sorted(path.rglob("*.TextGrid"))
         if not grids:
@@ -148,7 +167,7 @@ def _attempt(
         return fault
 
 
-def _of_textgrid(path: Path, silence: Collection[str]) -> Iterator[tuple[str, SpokenUtterance | FormatError]]:
+def _of_textgrid(path: Path, silence: Collection[str]) -> Iterator[Aligned]:
     tiers = {tier.name: tier for tier in read_textgrid(path)}
     speakers = [
         name[: -len(WORDS)] for name in tiers if name.endswith(WORDS) and f"{name[: -len(WORDS)]}{PHONES}" in tiers
@@ -158,16 +177,15 @@ def _of_textgrid(path: Path, silence: Collection[str]) -> Iterator[tuple[str, Sp
     for speaker in speakers:
         words, phones = _timed(tiers[speaker + WORDS]), _timed(tiers[speaker + PHONES])
         end = tiers[speaker + PHONES].intervals[-1].end if tiers[speaker + PHONES].intervals else None
-        yield f"{path.with_suffix('')} {speaker}".rstrip(" -"), _attempt(words, phones, end, silence)
+        name = f"{path.with_suffix('')}{f' {speaker}'.rstrip(' -')}"
+        yield Aligned(canonical(path.stem), name, _attempt(words, phones, end, silence))
 
 
 def _timed(tier: Tier) -> list[Word]:
     return [Word(interval.text.strip(), interval.start, interval.end) for interval in tier.intervals]
 
 
-def _of_mlf(
-    path: Path, alignment: MLF, silence: Collection[str]
-) -> Iterator[tuple[str, SpokenUtterance | FormatError]]:
+def _of_mlf(path: Path, alignment: MLF, silence: Collection[str]) -> Iterator[Aligned]:
     """Words are beside the first phones, which are labels, or beside the first states."""
     depths = (len(label.aux) for name in alignment for label in alignment[name])
     depth = max(depths, default=0)
@@ -176,8 +194,10 @@ def _of_mlf(
     has_silence = any(_phone(label, depth) in silence for name in alignment for label in alignment[name])
     for name in alignment:
         labels = alignment[name]
+        key = Path(name).name
         if any(label.start is None or label.end is None for label in labels):
-            yield name, FormatError(f"{alignment.where(name)}: labels without times; expected an alignment")
+            fault = FormatError(f"{alignment.where(name)}: labels without times; expected an alignment")
+            yield Aligned(key, name, fault)
             continue
         rows = [
             _Phone(
@@ -189,7 +209,7 @@ def _of_mlf(
             for label in labels
         ]
         end = rows[-1].end if rows and has_silence else None
-        yield name, _spoken(_phones_of_states(rows), 0.0, end, silence)
+        yield Aligned(key, name, _spoken(_phones_of_states(rows), 0.0, end, silence))
 
 
 def _phone(label: Label, depth: int) -> str | None:

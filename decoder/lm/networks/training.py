@@ -42,9 +42,9 @@ from readers.sources.sentences.sentences import SentenceReader, WordStream
 
 UNKNOWN = "<unk>"
 FEWEST = 2  # occurrences of a word in the vocabulary, without a list
-EPOCH_WORDS = 1_500_000  # at most; the next epoch of a larger text goes on where one ended
+EPOCH_WORDS = 1_500_000  # about, at most; the next epoch of a larger text goes on where one ended
 EVERY = 100  # one sentence in so many is held out, without a text
-MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 2048  # of an epoch at least, if one has words between these bounds
+MINIBATCHES, FEWEST_WORDS, MOST_WORDS = 1000, 64, 2048  # of a text at least, if one has words between these bounds
 RATE, DOMAIN_RATE = 0.003, 0.001  # of a minibatch
 DECAY = 1 / 30  # of a rate until the end, exponentially
 DOMAIN_EPOCHS = 4

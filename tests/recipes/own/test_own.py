@@ -14,6 +14,7 @@ import pytest
 import argonaut
 from acoustic.network import load_model
 from decoder import Recognizer
+from decoder.recognizer import Bundle
 from decoder.recognizer.jobs.decoding import DecodeOptions
 from readers.audio.audio_file import write_wav
 from readers.htk.mlf import read_mlf
@@ -176,6 +177,27 @@ def test_a_changed_corpus_repeats_the_stages_that_read_it(place, tmp_path, monke
         change()
         assert main([*RECIPE, "--to", "features"]) == 0
         assert done_before(capsys) == done
+
+
+@pytest.mark.slow
+def test_a_second_pass_follows_what_was_repeated_without_it(finished, tmp_path, monkeypatch, capsys):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert main([*RECIPE, "--second-pass"]) == 0
+    rates = [line for line in capsys.readouterr().out.splitlines() if line.startswith("WER ")][-2:]
+    assert [rate.endswith("transcripts, second pass)") for rate in rates] == [False, True]
+    changed = [word.replace("Epochs=4", "Epochs=5") for word in RECIPE]
+    assert main(changed) == 0
+    capsys.readouterr()
+    assert main([*changed, "--second-pass"]) == 0
+    done = done_before(capsys)
+    assert {"decode", "lm-network"} <= {*done}
+    assert {"second-pass", "score", "pack"}.isdisjoint(done)
+    model = Path.cwd() / "exp/second/model/lstm.lm"
+    for features, expected in (((), 1), (("--features", "exp/config/warp92.hcopy"), 0)):
+        parts = ("--second-pass", f"{model}", "--second-pass-consensus", "0.6", *features)
+        assert main(["pack", "exp", "-o", f"packed{expected}.argo", *parts]) == 0
+        assert len(Bundle.open(f"packed{expected}.argo").description.errors) == expected
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_a_word_without_phones_is_a_fault():
 
 
 def read(path):
-    return dict(read_spoken(path, SILENCE))
+    return {utterance.name: utterance.words for utterance in read_spoken(path, SILENCE)}
 
 
 @pytest.mark.parametrize("prefix", ["", "mary - "])

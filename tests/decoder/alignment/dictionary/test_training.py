@@ -60,6 +60,17 @@ def test_only_listed_utterances_are_counted(trained, tmp_path):
     assert [entry.probability for entry in entries if entry.word == "A"] == [1.0, 1.0]  # once each
 
 
+def test_a_list_tells_which_utterances_have_no_alignment(trained, tmp_path, capsys):
+    files = (f"{tmp_path}/words.dict", f"{tmp_path}/aligned.mlf", "-o", f"{tmp_path}/some")
+    (tmp_path / "some.scp").write_text("x/0.fea\ny/other.fea\n")
+    capsys.readouterr()
+    assert main(["g2p", "probabilities", *files, "--infiles", f"{tmp_path}/some.scp"]) == 0
+    assert "some.scp: 1 utterance without alignment, such as other" in capsys.readouterr().err
+    (tmp_path / "some.scp").write_text("y/other.fea\n")
+    assert main(["g2p", "probabilities", *files, "--infiles", f"{tmp_path}/some.scp"]) == 2
+    assert "some.scp: no utterance of the alignments" in capsys.readouterr().err
+
+
 def test_the_command_counts_what_was_said(trained):
     entries = read_any_dictionary(trained / "mfa.dict")
     assert [(entry.phones, entry.probability) for entry in entries if entry.word == "A"] == [
