@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from decoder import lm
 from decoder.lattices import jobs
-from decoder.results.second_pass import SecondPassOptions
 from recipes.evaluation import Evaluation, rate_line
 from recipes.job import RecipeResult
 from recipes.packing import LAYOUTS
@@ -24,7 +23,7 @@ class SecondPass:
         self.recipe = recipe
         layout = LAYOUTS["own"].second_pass
         assert layout is not None
-        self.options = SecondPassOptions(consensus=layout.consensus)
+        self.consensus = layout.consensus
         self.model = recipe.out / layout.model
         self.home = recipe.out / "second"
 
@@ -61,8 +60,10 @@ class SecondPass:
 
     def recognise(self) -> int:
         """Rescore the lattices of the final network, and take the words with the fewest expected errors."""
+        from decoder.results.second_pass import SecondPassOptions
+
         first = self.recipe.final.evaluation
-        options = self.options
+        options = SecondPassOptions(consensus=self.consensus)
         lost = 0
         for name in first.language_models:
             rescoring = jobs.RescoreOptions(
