@@ -70,6 +70,7 @@ class Layout:
         return parts
 
 
+SECOND_PASS = SecondPassLayout("second/model/lstm.lm", 0.6, "second/decode/trained/test.mlf")
 LAYOUTS: dict[LayoutName, Layout] = {
     "timit-words": Layout(
         "model/cntkSpeech.dnn", "words/graph.dg", "words/lm.arpa", "config/plain.hcopy", "words/words.dict",
@@ -92,13 +93,13 @@ LAYOUTS: dict[LayoutName, Layout] = {
         "final/model/own.dnn", "final/graph/trained/graph.dg", "lm/trained.arpa", "config/plain.hcopy",
         "align/spoken/htk.dict",
         "final/tune/trained.json", "labels/test.words.mlf", "final/decode/trained/test.mlf", "WER",
-        second_pass=SecondPassLayout("second/model/lstm.lm", 0.6, "second/decode/trained/test.mlf"),
+        second_pass=SECOND_PASS,
     ),
 }  # fmt: skip
 LAYOUTS["own-given"] = replace(
     LAYOUTS["own"], graph="final/graph/given/graph.dg", lm="lm/given.arpa", tuned="final/tune/given.json",
     hypotheses="final/decode/given/test.mlf",
-    second_pass=SecondPassLayout("second/model/lstm.lm", 0.6, "second/decode/given/test.mlf"),
+    second_pass=replace(SECOND_PASS, hypotheses="second/decode/given/test.mlf"),
 )  # fmt: skip
 LAYOUTS["own-lfmmi"], LAYOUTS["own-lfmmi-given"] = (
     replace(

@@ -8,7 +8,7 @@ from decoder import lm
 from decoder.lattices import jobs
 from recipes.evaluation import Evaluation, rate_line
 from recipes.job import RecipeResult
-from recipes.packing import LAYOUTS
+from recipes.packing import SECOND_PASS
 from recipes.stage_settings import joint_checksum
 from recipes.stages import Stage, call
 
@@ -21,10 +21,7 @@ class SecondPass:
 
     def __init__(self, recipe: "Recipe"):
         self.recipe = recipe
-        layout = LAYOUTS["own"].second_pass
-        assert layout is not None
-        self.consensus = layout.consensus
-        self.model = recipe.out / layout.model
+        self.model = recipe.out / SECOND_PASS.model
         self.home = recipe.out / "second"
 
     def stages(self) -> list[Stage]:
@@ -63,16 +60,17 @@ class SecondPass:
         from decoder.results.second_pass import SecondPassOptions
 
         first = self.recipe.final.evaluation
-        options = SecondPassOptions(consensus=self.consensus)
+        second = self.evaluation
+        options = SecondPassOptions(consensus=SECOND_PASS.consensus)
         lost = 0
         for name in first.language_models:
             rescoring = jobs.RescoreOptions(
-                lattices=Path(f"{first.lattice_prefix(name)}.index"), prefix=self.evaluation.lattice_prefix(name),
+                lattices=Path(f"{first.lattice_prefix(name)}.index"), prefix=second.lattice_prefix(name),
                 network=lm.NetworkOptions(model=self.model, weight=options.weight),
                 histories=lm.HistoryOptions(order=options.order, beam=options.beam),
             )  # fmt: skip
             words = jobs.WordsOptions(
-                lattices=rescoring.index, scale=options.consensus, by="consensus", mlf=self.evaluation.hypotheses(name)
+                lattices=rescoring.index, scale=options.consensus, by="consensus", mlf=second.hypotheses(name)
             )
             lost |= call("lattice", rescoring) | call("lattice", words)
         return lost
@@ -81,10 +79,11 @@ class SecondPass:
         """Return the result of a recipe with the error rates of the second pass after those of the first."""
         evaluation = self.evaluation
         figures = evaluation.figures()
-        shown = f"pictures: {' '.join(map(str, (*result.pictures, *evaluation.pictures)))}"
+        pictures = (*result.pictures, *evaluation.pictures)
+        shown = f"pictures: {' '.join(map(str, pictures))}"
         before = [shown if line.startswith("pictures: ") else line for line in result.lines]
         return replace(
-            result, figures=(*result.figures, *figures), pictures=(*result.pictures, *evaluation.pictures),
+            result, figures=(*result.figures, *figures), pictures=pictures,
             reports=(*result.reports, *evaluation.reports), lines=(*before, *map(rate_line, figures)),
         )  # fmt: skip
 

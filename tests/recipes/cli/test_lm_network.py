@@ -231,7 +231,7 @@ def test_a_network_is_trained(place, capsys):
     code, printed = run(capsys, "train", *options, "--cells", 4, "--epochs", 2, "-o", place / "lstm")
     assert code == 0
     (best, *_) = re.findall(r"best: epoch 2, perplexity ([\d.]+), 1 of 6 held-out words unknown$", printed.out, re.M)
-    assert "4 LSTM cells, vocabulary of 6; 3 sentences, 6 words" in printed.out
+    assert "4 LSTM cells, vocabulary of 6; 3 sentences, 6 words\n" in printed.out
     assert f"epoch 2: perplexity {best} of the held-out sentences" in printed.err
     code, printed = run(capsys, "perplexity", "--model", place / "lstm", "--text", place / "text")
     assert f"perplexity {best} " in printed.out
