@@ -159,8 +159,9 @@ def make_bundle(directory: Path, num_words: int) -> tuple[Path, Path]:
     files["features"].write_text(FEATURES)
     write_wav(directory / "noise.wav", (1000 * rng.standard_normal(3 * RATE)).astype(np.int16), RATE)
     parts = BundleParts(
-        *(files["net"], files["graph"] / "graph.dg", files["features"], RATE, files["lm.arpa"], files["dict"]), WINDOW
-    )
+        *(files["net"], files["graph"] / "graph.dg", files["features"], RATE, files["lm.arpa"], files["dict"]),
+        window=WINDOW,
+    )  # fmt: skip
     return pack(parts, directory / "words.argo").path, directory / "noise.wav"
 
 
