@@ -138,9 +138,13 @@ def _expanded(
     return rows, [(node, history) for node in lattice.order for history in histories[node]]
 
 
-def too_large(lattice: Lattice, max_nodes: int) -> GraphError:
+class TooManyNodesError(GraphError):
+    """A lattice has too many histories."""
+
+
+def too_large(lattice: Lattice, max_nodes: int) -> TooManyNodesError:
     """Return the error for a lattice with too many histories."""
-    return GraphError(
+    return TooManyNodesError(
         f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
         "expected a pruned lattice: a smaller lattice beam"
     )

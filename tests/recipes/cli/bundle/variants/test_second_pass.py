@@ -19,7 +19,7 @@ from decoder.recognizer import SecondPassOptions, pack
 from decoder.recognizer.bundle import SECOND_PASS_SETTINGS
 from readers.audio.audio_file import read_audio
 from readers.config.config import Config
-from readers.errors import ConfigError, FormatError, ModelError
+from readers.errors import ConfigError, FormatError, GraphError, ModelError
 from readers.language.vocabulary import VocabularyWord
 from readers.language.vocabulary_record import VocabularyRecord
 from recipes.cli.main import main
@@ -65,6 +65,22 @@ def test_the_words_are_those_of_a_rescored_list_of_all_sentences(recognizer, mod
     assert all(0 <= word.start < word.end <= second.seconds and 0 < word.confidence <= 1 for word in second.words)
     if weight == 1.0:
         assert second.text != first.text  # else nothing is tested
+
+
+def test_a_lattice_that_becomes_too_large_is_rescored_within_a_narrower_beam(recognizer, model, packed):
+    def lattice_within(beam, max_nodes=None):
+        rescoring = recognizer.with_second_pass(model, weight=1.0, order=0, beam=beam)
+        rescoring.second_pass.max_nodes = max_nodes or rescoring.second_pass.max_nodes
+        return rescoring.transcribe(packed / "speech.wav").lattice
+
+    wide, half, quarter = (lattice_within(beam) for beam in (1e3, 8.0, 4.0))
+    assert wide.num_nodes > half.num_nodes > quarter.num_nodes  # else nothing is tested
+    for max_nodes, expected in ((wide.num_nodes - 1, half), (half.num_nodes - 1, quarter)):
+        lattice = lattice_within(1e3, max_nodes)
+        assert (lattice.num_nodes, lattice.word) == (expected.num_nodes, expected.word)
+        np.testing.assert_array_equal(lattice.lm, expected.lm)
+    with pytest.raises(GraphError, match="more than 1 nodes after rescoring"):
+        lattice_within(1e3, 1)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0])
