@@ -79,7 +79,8 @@ def enter_start(table: Int64Array, stamp: Integer, tokens: Records, trace: Trace
     set_token(tokens, np.int64(0), 0.0, 0.0, add_step(trace, np.int64(-1), np.int64(NODE_LABEL), np.int64(0)))
 
 
-@njit(cache=True, nogil=True)
+# Inlined by numba, it need not be compiled by itself for a whole utterance, which takes 3 s; streams call it.
+@njit(cache=True, nogil=True, inline="always")
 def advance(
     graph: SearchGraph, settings: Settings, state: SearchState, scores: Float32Array, ends: bool
 ) -> SearchState:
