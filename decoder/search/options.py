@@ -24,7 +24,7 @@ class SearchOptions(Options):
         15.0, "beam, in cost (weighted -ln): a token is pruned if its cost exceeds the lowest of its frame by more",
         least=0, most=math.inf,
     )  # fmt: skip
-    max_tokens: int = option(20000, "maximum number of tokens kept in a frame", least=1)
+    max_tokens: int = option(5000, "maximum number of tokens kept in a frame", least=1)
     word_end_beam_frac: float = option(
         0.33333, "the beam right after a word arc, as a fraction of {beam}", least=0, most=math.inf
     )

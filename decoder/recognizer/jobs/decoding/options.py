@@ -193,7 +193,7 @@ class DecodeSearchOptions(Options):
         "beam", "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
         flag="-beam",
     )  # fmt: skip
-    max_tokens: int | None = stored("max_tokens", "maximum number of tokens per frame (20000)", flag="-max-tokens")
+    max_tokens: int | None = stored("max_tokens", "maximum number of tokens per frame (5000)", flag="-max-tokens")
     word_end_beam_frac: float | None = stored(
         "word_end_beam_frac", "beam after a word arc, as a fraction of {beam} (0.33333)", flag="-word_end_beam_frac",
     )  # fmt: skip

@@ -88,7 +88,7 @@ def test_without_a_beam_only_the_number_of_tokens_grows(made, tmp_path, short):
     short.write_text(f"short.htk={tmp_path}/short.htk\n")
     decode(made, tmp_path, infiles=short, beam="inf")
     text = (
-        "no token reached a final state with 80000 tokens instead of 20000; wrote the words of the best unfinished path"
+        "no token reached a final state with 20000 tokens instead of 5000; wrote the words of the best unfinished path"
     )
     assert report_of(tmp_path) == [["short", "unfinished", text]]
 
