@@ -13,7 +13,7 @@ from decoder.search.decoder import Decoder, SearchOptions
 from tests.decoder import graphs, reference
 
 UNPRUNED = {"acweight": 1.0, "beam": math.inf, "word_end_beam_frac": 1.0, "sil_cost": 0.0}
-UNPRUNED |= {"widenings": 0, "partial": False}
+UNPRUNED |= {"max_tokens": 1_000_000, "widenings": 0, "partial": False}
 
 
 def frame_states(result, decoder):
