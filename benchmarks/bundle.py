@@ -161,7 +161,7 @@ def make_bundle(directory: Path, num_words: int) -> tuple[Path, Path]:
     parts = BundleParts(
         *(files["net"], files["graph"] / "graph.dg", files["features"], RATE, files["lm.arpa"], files["dict"]),
         window=WINDOW,
-    )  # fmt: skip
+    )
     return pack(parts, directory / "words.argo").path, directory / "noise.wav"
 
 
