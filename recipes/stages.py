@@ -82,14 +82,18 @@ def run_stages(
 ) -> int:
     """Run the stages from `first` to `last` and return the exit status.
 
-    At its end, a stage writes `out/stages/NAME.done` with its settings, commit, time and losses.  Without `first`,
-    stages that are done with the same settings are skipped, unless a stage that they need was repeated.  The stages
-    before `first` must be done; all stages from `first` on are repeated.
+    At its end, a stage writes `out/stages/NAME.done` with its settings, needs, commit, time and losses.  Without
+    `first`, stages that are done with the same settings are skipped, unless a stage that they need was repeated, be it
+    by a run that did not have them.  The stages before `first` must be done; all stages from `first` on are repeated.
 
     closing: called at the end, to print the results, if the stages run at least to the last one that `closes`, or to
     the end if none does.
     """
     names = [stage.name for stage in stages]
+    stages = [
+        stage if stage.needs is not None else replace(stage, needs=tuple(names[:number]))
+        for number, stage in enumerate(stages)
+    ]
     begin = _position(names, first, 0)
     end = _position(names, last, len(stages) - 1)
     if begin > end:
@@ -127,7 +131,7 @@ def run_stages(
         ran.add(stage.name)
         started = time.monotonic()
         try:
-            with without_output(), _begun(out, stage, stages[number:], resume):
+            with without_output(), _begun(out, stage, [*stages[number:], *_absent(out, names)], resume):
                 lost = bool(stage.run())
         except KeyboardInterrupt:
             again = "to continue, run the same command again" + (" without --from" if first else "")
@@ -274,6 +278,16 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     return ", ".join([*shown, *([f"and {len(names) - SHOWN_CHANGES} more"] if len(names) > SHOWN_CHANGES else [])])
 
 
+def _absent(out: Path, names: Collection[str]) -> list[Stage]:
+    """Return the stages of earlier runs that this run does not have."""
+    marks = [mark for state in ("done", "begun") for mark in sorted((out / "stages").glob(f"*.{state}"))]
+    needs = {mark.stem: _record(mark).get("needs") for mark in marks if mark.stem not in names}
+    return [
+        Stage(name, "", int, tuple(map(str, needed)) if isinstance(needed, list) else None)  # earlier versions: unknown
+        for name, needed in needs.items()
+    ]
+
+
 @contextlib.contextmanager
 def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Iterator[None]:
     """Mark a stage as begun; the results of stages that need it, and without `resume` its own, are no longer valid.
@@ -282,9 +296,10 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
     and the directory are restored.
     """
     affected = [stage]
-    for dependent in later:
-        if dependent.follows({earlier.name for earlier in affected}):
-            affected.append(dependent)
+    unaffected = list(later)
+    while dependent := [other for other in unaffected if other.follows({earlier.name for earlier in affected})]:
+        affected += dependent
+        unaffected = [other for other in unaffected if other not in dependent]
     begun = _mark(out, stage, "begun")
     paths = [_mark(out, stage_begun, state) for stage_begun in affected for state in ("done", "begun")]
     marks = {path: path.read_bytes() for path in paths if path.is_file()}
@@ -318,7 +333,7 @@ def _begun(out: Path, stage: Stage, later: Sequence[Stage], resume: bool) -> Ite
 
 
 def _write_begun(begun: Path, stage: Stage) -> None:
-    write_json(begun, {"settings": stage.settings})
+    write_json(begun, {"settings": stage.settings, "needs": stage.needs})
 
 
 def _remove(marks: Collection[Path]) -> None:
@@ -349,6 +364,7 @@ def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
         "stage": stage.name,
         "out": str(out),
         "settings": stage.settings,
+        "needs": stage.needs,
         "version": program_version(),
         "commit": source_commit(),
         "python": sys.version.split()[0],

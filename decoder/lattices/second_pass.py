@@ -18,20 +18,32 @@ rescoring algorithm for automatic speech recognition, ICASSP 2018.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from acoustic.scoring.word_scorer import WordScorer
 from decoder.lattices.links import ScoredLinks, weigh
-from decoder.lattices.rescoring import END_MARKS, MAX_NODES, Row, assembled, silent_nodes, too_large
+from decoder.lattices.rescoring import (
+    END_MARKS,
+    MAX_NODES,
+    Row,
+    TooManyNodesError,
+    assembled,
+    silent_nodes,
+    too_large,
+)
 from decoder.lattices.times import silence_words
 from decoder.lm.options import HistoryOptions
 from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.common.report import Log, silent
 from readers.errors import GraphError
 from readers.results.lattice import Lattice
 
 ROOT, OVER = -1, -2  # in place of a node of the tree: the begin of a sentence, and after its end
+WIDEST, NARROWEST = 16.0, 0.1  # beams that are tried for a lattice of which too much is inside the given one
+LINKS_PER_NODE = 4  # of the largest result, in the mean
+ROUNDING = 1e-9  # of sums of scores, relative to the best one
 
 
 def rescore_with_network(
@@ -41,8 +53,11 @@ def rescore_with_network(
     options: HistoryOptions | None = None,
     max_nodes: int = MAX_NODES,
     bonus: np.ndarray | None = None,
+    note: Log = silent,
 ) -> Lattice:
     """Return a lattice whose LM scores are interpolated with those of a network.
+
+    A lattice that would become too large is rescored within half of the beam, or less.
 
     Parameters
     ----------
@@ -52,9 +67,11 @@ def rescore_with_network(
         Of the network, 0 to 1; the rest is that of the scores of the lattice.
     options : HistoryOptions, optional
     max_nodes : int
-        The most nodes of the result.
+        The most nodes of the result, which has four times as many links at most.
     bonus : (L,) array, optional
         What the LM scores of the lattice have beside ln P, such as the bonus of hotwords; it is kept as a whole.
+    note : callable
+        Receives a line if the beam had to be narrower.
 
     Returns
     -------
@@ -65,21 +82,40 @@ def rescore_with_network(
     ------
     GraphError
         For a word after </s>, for a lattice with a loop, without a possible path or with more than one start or end,
-        and for more than max_nodes nodes.
+        and for more than max_nodes nodes in the narrowest beam.
     ModelError
         For words that the network lacks, if it has no unknown word.
     """
     links = weigh(lattice)
-    expansion = _Expansion(links, scorer, options or HistoryOptions(), max_nodes)
-    expansion.run()
+    expansion = _expanded(links, scorer, options or HistoryOptions(), max_nodes, note)
     logs = scorer.score_tree(expansion.tree.parents, expansion.tree.words)
     extra = np.zeros(lattice.num_links) if bonus is None else bonus
-    kept = ((1 - weight) * (lattice.lm - extra) + extra).tolist()
+    kept = ((1 - weight) * (lattice.lm - extra) + extra if weight < 1 else extra).tolist()
     rows = []
     for row, nodes in zip(expansion.rows, expansion.scored):
         new = float(sum(logs[node] for node in nodes))
         rows.append(Row(row.start, row.end, row.link, weight * new + kept[row.link]))
     return assembled(links, rows, expansion.reached)
+
+
+def _expanded(
+    links: ScoredLinks, scorer: WordScorer, options: HistoryOptions, max_nodes: int, note: Log
+) -> "_Expansion":
+    """Return the lattice with histories, within the given beam or a narrower one that leaves few enough nodes."""
+    beam = options.beam
+    while True:
+        expansion = _Expansion(links, scorer, replace(options, beam=beam), max_nodes)
+        try:
+            expansion.run()
+        except TooManyNodesError:
+            if beam < NARROWEST:
+                raise
+            beam = min(beam, WIDEST) / 2
+            continue
+        if beam != options.beam:
+            where = f"{links.lattice.where}: more than {max_nodes} nodes after rescoring"
+            note(f"{where}; a beam of {beam:g} instead of {options.beam:g}")
+        return expansion
 
 
 @dataclass
@@ -135,7 +171,7 @@ class _Expansion:
         best[self.links.first][self._context(ROOT)] = 0.0, ROOT
         for node in lattice.order:
             self.reached += ((node, context) for context in best[node])
-            if len(self.reached) > self.max_nodes:
+            if len(self.reached) > self.max_nodes or len(self.rows) > LINKS_PER_NODE * self.max_nodes:
                 raise too_large(lattice, self.max_nodes)
             for context, (score, history) in best[node].items():
                 for link in lattice.leaving[node]:
@@ -206,4 +242,5 @@ def within_beam(links: ScoredLinks, beam: float) -> np.ndarray:
     for link in reversed(order):
         after[start[link]] = max(after[start[link]], after[end[link]] + total[link])
     through = before[lattice.start] + links.total + after[lattice.end]
-    return possible & (through >= before[links.last] - beam)
+    best = float(before[links.last])
+    return possible & (through >= best - beam - ROUNDING * max(abs(best), 1.0))

@@ -473,7 +473,7 @@ class ForcedAligner:
         else:
             words = [canonical(word) for word in text]
         if not words:
-            raise ConfigError(f"{self.name}: no words to align; expected at least one")
+            raise ConfigError("no words to align; expected at least one")
         return words
 
     def _case(self, words: Sequence[str]) -> str:

@@ -2,16 +2,14 @@
 
 import json
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
-
-import numpy as np
 
 from acoustic.scoring.word_scorer import WordScorer
 from decoder.lattices.consensus import consensus
 from decoder.lattices.posteriors import confident_words
-from decoder.lattices.rescoring import MAX_NODES, TooManyNodesError
+from decoder.lattices.rescoring import MAX_NODES
 from decoder.lattices.second_pass import rescore_with_network
 from decoder.lm.options import HistoryOptions
 from decoder.results.live_recognition import Rescored
@@ -21,10 +19,8 @@ from readers.common.file_part import FilePart
 from readers.common.text import parse_object
 from readers.config.options import option
 from readers.errors import ConfigError, FormatError
-from readers.results.lattice import Lattice
 
 UNKNOWN = "<unk>"
-WIDEST, NARROWEST = 16.0, 0.1  # beams that are tried for a lattice of which too much is inside the given one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +64,6 @@ class SecondPassOptions(HistoryOptions):
 class SecondPass:
     """Rescores lattices; any number of threads may call it.
 
-    A lattice that would become too large is rescored within half of the beam, or less.
-
     Parameters
     ----------
     model : str, Path or FilePart
@@ -104,18 +98,8 @@ class SecondPass:
         lattice = slf_lattice(result.lattice, result.decoder.graph, options, period=period)
         bonus = result.lattice.bonus / options.lm_scale if options.lm_scale else None
         with self._lock:
-            lattice = self._rescored(lattice, bonus)
+            lattice = rescore_with_network(
+                lattice, self._scorer, self.options.weight, self.options, self.max_nodes, bonus=bonus
+            )
         scale = self.options.consensus
         return Rescored(consensus(lattice, scale).words if scale else confident_words(lattice), lattice)
-
-    def _rescored(self, lattice: Lattice, bonus: np.ndarray | None) -> Lattice:
-        options = self.options
-        while True:
-            try:
-                return rescore_with_network(
-                    lattice, self._scorer, options.weight, options, max_nodes=self.max_nodes, bonus=bonus
-                )
-            except TooManyNodesError:
-                if options.beam < NARROWEST:
-                    raise
-                options = replace(options, beam=min(options.beam, WIDEST) / 2)

@@ -25,12 +25,15 @@ def check_case(case: str) -> str:
 def best_case(words: Mapping[str, int], known: Collection[str]) -> Case:
     """Return the case of transcripts that leaves the fewest words without a pronunciation: keep, upper or lower.
 
-    words: how often each word occurs; known: the words of the dictionary.
+    words: how often each word occurs; known: the words of the dictionary, whose case counts where several are as good.
     """
     unknown = {
         case: sum(count for word, count in words.items() if change(word) not in known) for case, change in CASES.items()
     }
-    return min(get_args(Case), key=unknown.__getitem__)
+    fewest = min(unknown.values())
+    best = [case for case in get_args(Case) if unknown[case] == fewest]
+    usual = case_of(known) if fewest and len(best) > 1 else best[0]
+    return usual if usual in best else best[0]
 
 
 def case_of(words: Iterable[str]) -> Case:

@@ -106,7 +106,9 @@ def states_of(
     Raises FormatError for gaps, for phones that are not in the dictionary, and for another number of frames.
     """
     bounds = frame_bounds(labels, where)
-    end = int(bounds[-1, 1]) if len(bounds) else 0
+    if not len(bounds):
+        raise FormatError(f"{where}: no labels; expected those of {num_frames} frames")
+    end = int(bounds[-1, 1])
     if abs(end - num_frames) > MAX_DIFFERENCE:
         raise FormatError(f"{where}: {end} frames of 10 ms; expected {num_frames}, as the audio has")
     bounds = np.minimum(bounds, num_frames)

@@ -96,6 +96,8 @@ class Recipe:
     def stages(self) -> list[Stage]:
         options = self.options
         dictionary = self.options.dictionary
+        second = {"second_pass": True} if options.second_pass else {}
+        decoded = ("decode", "second-pass") if options.second_pass else ("decode",)
         reading = {"kind": options.kind, "speaker_characters": options.speaker_characters, "data": str(self.data)}
         reading |= file_settings(dictionary.dict, options.words, options.alignments)
         silences = {"silence": ",".join(options.silence)} if options.alignments else {}
@@ -129,7 +131,7 @@ class Recipe:
             Stage("copies", "copies of the training set at other speeds, background without speech", self.make_copies,
                   ("features", "align"), {"speeds": ",".join(SPEEDS)}),
             Stage("chain", "graphs for the final network; for lattice-free MMI also tied biphones",
-                  lambda: self.final.prepare(), ("lists", "features", "tie", "lm", "copies"),
+                  self.prepare_final, ("lists", "features", "tie", "lm", "copies"),
                   inputs=lambda: {"final": self.final.kind}),
             Stage("train", "the network on this alignment and the copies", lambda: self.final.train(),
                   ("features", "tie", "align", "copies", "chain"), inputs=lambda: self.final.settings(),
@@ -139,12 +141,10 @@ class Recipe:
             Stage("decode", "words and lattices of the test set", lambda: self.final.evaluation.decode(),
                   ("features", "lm", "graph", "chain", "train", "tune")),
             *(self.second_pass.stages() if options.second_pass else []),
-            Stage("score", "word error rate", self.score,
-                  ("lists", "decode", *(["second-pass"] if options.second_pass else [])), closes=True),
+            Stage("score", "word error rate", self.score, ("lists", *decoded), second, closes=True),
             Stage("pack", "a bundle: everything that recognition needs, in one file", self.pack,
-                  ("lists", "features", "lm", "graph", "chain", "train", "tune", "decode",
-                   *(["second-pass"] if options.second_pass else [])),
-                  {"language": options.language} | ({"second_pass": True} if options.second_pass else {})),
+                  ("lists", "features", "lm", "graph", "chain", "train", "tune", *decoded),
+                  {"language": options.language} | second),
         ]  # fmt: skip
 
     @property
@@ -312,6 +312,14 @@ class Recipe:
     def make_graphs(self, *names: str) -> int:
         """Make the graphs of the first network for language models."""
         return self.make_triphone_graphs(names, self.dictionary, self.graph_folder)
+
+    def prepare_final(self) -> int:
+        """Make what the final network needs; note the settings that the user replaces and no network has."""
+        taken = {*self.first.overrides(), *self.final.overrides()}
+        for setting in self.overrides:
+            if setting not in taken:
+                show_note(f"--set {setting}: no network of this run has it")
+        return self.final.prepare()
 
     def make_triphone_graphs(self, names: Iterable[str], dictionary: Path, folder: Callable[[str], Path]) -> int:
         """Make graphs of tied triphones for language models, each in its folder."""

@@ -9,7 +9,6 @@ from decoder.lattices import jobs
 from recipes.evaluation import Evaluation, rate_line
 from recipes.job import RecipeResult
 from recipes.packing import SECOND_PASS
-from recipes.stage_settings import joint_checksum
 from recipes.stages import Stage, call
 
 if TYPE_CHECKING:
@@ -25,25 +24,12 @@ class SecondPass:
         self.home = recipe.out / "second"
 
     def stages(self) -> list[Stage]:
-        """Return the stages, which tell by checksums what was repeated while they were not asked for."""
         return [
             Stage("lm-network", "a recurrent language model", self.train, ("lists",), {"seed": self.recipe.seed},
-                  self.model.parent, inputs=lambda: {"checksum of the texts": joint_checksum(self.texts())}),
+                  self.model.parent),
             Stage("second-pass", "words of the test set, from the lattices rescored by this model", self.recognise,
-                  ("decode", "lm-network"), inputs=lambda: {"checksum of lattices": joint_checksum(self.lattices())}),
+                  ("decode", "lm-network")),
         ]  # fmt: skip
-
-    def texts(self) -> dict[str, Path]:
-        """Return the files that the training reads."""
-        names = ("train.txt", "dev.txt", "vocabulary", *(["text.txt"] if self.recipe.options.text is not None else []))
-        return {name: self.recipe.out / "lm" / name for name in names}
-
-    def lattices(self) -> dict[str, Path]:
-        """Return the lattices of the final network, and the model that rescores them."""
-        first = self.recipe.final.evaluation
-        folders = [Path(first.lattice_prefix(name)).parent for name in first.language_models]
-        files = [path for folder in folders for path in sorted(folder.iterdir())]
-        return {str(path.relative_to(self.recipe.out)): path for path in (*files, self.model)}
 
     def train(self) -> int:
         folder = self.recipe.out / "lm"

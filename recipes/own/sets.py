@@ -36,14 +36,19 @@ class Sets:
 def read_names(text: str | None) -> list[str] | None:
     """Return the speakers that an option names: in a file, separated by blanks, or itself, separated by commas.
 
-    Lines of the file that begin with # are comments.
+    Lines of the file that begin with # are comments.  Raises ConfigError if it names none.
     """
     if text is None:
         return None
+    where = "command line"
+    names = [name for name in text.split(",") if name]
     # Path.is_file raises OSError for more names than fit into the name of a file.
     if os.path.isfile(text):  # noqa: PTH113
-        return [name for line in read_lines(text) if not line.startswith("#") for name in line.split()]
-    return [name for name in text.split(",") if name]
+        where = text
+        names = [name for line in read_lines(text) if not line.startswith("#") for name in line.split()]
+    if not names:
+        raise ConfigError(f"{where}: no name of a speaker; expected some, or to leave out the option")
+    return names
 
 
 def divide(
@@ -71,6 +76,8 @@ def divide(
         if named:
             raise ConfigError("command line: too few other speakers for a second set; expected both sets to be named")
         return _by_utterance(utterances, len(speakers))
+    if set(speakers) <= {*dev, *test}:
+        raise ConfigError("command line: all speakers are held out; expected some for the training")
     of = dict.fromkeys(speakers, "train") | dict.fromkeys(dev, "dev") | dict.fromkeys(test, "test")
     by = f"{len(speakers) - len(set(dev)) - len(set(test))} speakers for training, {len(set(dev))} for development, "
     return _made({u.name: of[u.speaker] for u in utterances}, utterances, f"{by}{len(set(test))} for the test")

@@ -4,13 +4,13 @@ A network is too sure of the speakers whom it heard.  With two networks, each tr
 the map learns from all, and not only from those of the development set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readers.corpora.directory import SPEAKERS, read_speakers
-from readers.htk.scp import read_scp, write_scp
+from readers.htk.scp import ScpEntry, read_scp, write_scp
 from recipes.own.networks import CrossEntropy
 from recipes.own.sizes import MINIBATCH
 from recipes.packing import PackOptions, PartOptions
@@ -38,12 +38,16 @@ class Half(CrossEntropy):
         """With the network, for alignment."""
         return self.home / "half.argo"
 
+    def heard(self, entries: Iterable[ScpEntry]) -> list[ScpEntry]:
+        """Return the utterances of the training that it hears."""
+        speaker_of = read_speakers(self.recipe.out / "corpus" / SPEAKERS)
+        unheard = {f"{self.prefix}{name}" for name in self.unheard}
+        return [entry for entry in entries if speaker_of[Path(entry.key).name] not in unheard]
+
     def train(self, *settings: str) -> int:
         out = self.recipe.out
-        speaker_of = read_speakers(out / "corpus" / SPEAKERS)
-        unheard = {f"{self.prefix}{name}" for name in self.unheard}
         entries = read_scp(out / "lists" / "train.scp")
-        heard = [entry for entry in entries if speaker_of[Path(entry.key).name] not in unheard]
+        heard = self.heard(entries)
         script = out / "lists" / f"train.half{self.home.name}.scp"  # not in the directory where the training continues
         write_scp(script, heard)
         frames = len(heard) * self.recipe.facts.frames // len(entries)
@@ -85,6 +89,10 @@ class Halves:
 
     def train(self) -> int:
         lost = 0
+        entries = read_scp(self.networks[0].recipe.out / "lists" / "train.scp")
+        if not all(network.heard(entries) for network in self.networks):
+            print("all utterances of the training are of one half of the speakers: no networks")
+            return 0
         for network in self.networks:
             lost |= network.train() | network.pack()
         return lost

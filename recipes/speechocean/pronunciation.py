@@ -50,7 +50,8 @@ class PronunciationMap:
     def fit(self) -> int:
         speaker_of = self.corpus.table("utt2spk")
         files = {}
-        networks = {} if self.halves is None else {f"half{each.home.name}": each for each in self.halves.networks}
+        halves = () if self.halves is None else self.halves.networks
+        networks = {f"half{each.home.name}": each for each in halves if each.bundle.is_file()}
         sets = {"fitted": self.fitted, "tested": self.tested}
         for name, speakers in (sets | {name: network.unheard for name, network in networks.items()}).items():
             entries = [

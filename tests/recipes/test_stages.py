@@ -174,6 +174,26 @@ def test_run_stages_runs_a_stage_again_if_the_files_that_it_reads_are_others(tmp
     run_stages([*stages(), Stage("show", "", lambda: 0)], tmp_path, first="show")
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_run_stages_repeats_what_a_run_without_it_has_made_stale(tmp_path, earlier):
+    log = []
+    a, b, c, d = recording_stages("abcd", log)
+    b, c, d = replace(b, needs=("a",)), replace(c, needs=("b",)), replace(d, needs=())
+    run_stages([a, d, b, c], tmp_path)
+    if earlier:  # versions that did not write what a stage needs
+        for name in "bcd":
+            mark = tmp_path / "stages" / f"{name}.done"
+            record = json.loads(mark.read_text())
+            del record["needs"]
+            mark.write_text(json.dumps(record))
+    run_stages([a], tmp_path)
+    assert [path.stem for path in sorted((tmp_path / "stages").iterdir())] == ["a", "b", "c", "d"]
+    run_stages([replace(a, settings={"seed": 1})], tmp_path)
+    log.clear()
+    run_stages([replace(a, settings={"seed": 1}), d, b, c], tmp_path)
+    assert log == (["d", "b", "c"] if earlier else ["b", "c"])
+
+
 def test_run_stages_faults_name_the_stage(tmp_path):
     stages = recording_stages("abc", [])
     with pytest.raises(ConfigError, match="stage 'x' is not known; expected one of a, b, c"):

@@ -86,7 +86,7 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
     progress : callable
         Called as ``progress(lattices done, lattices)``.
     note : callable
-        Receives texts about the language model, see `open_language_model`.
+        Receives texts about the language model, see `open_language_model`, and about lattices that are too large.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def rescore_lattices(options: RescoreOptions, *, progress: Progress = silent, no
         new = lattice if ngram is None else rescore_lattice(lattice, ngram)
         new = replace(new, lm_scale=scale, header={**lattice.header, "lmname": lm_name})
         if scorer is not None:
-            new = rescore_with_network(new, scorer, options.network.weight, options.histories)
+            new = rescore_with_network(new, scorer, options.network.weight, options.histories, note=note)
         changed = _texts(new) != _texts(lattice)
         words = confident_words(new) if options.mlf else []
         writer.add(name, lattice, new)

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -159,9 +160,11 @@ class Option:
         return None
 
     def _fault_of_number(self, number: float) -> str | None:
-        if self.type is float and not math.isfinite(number) and number not in (self.default, self.range.most):
+        is_finite = -sys.float_info.max <= number <= sys.float_info.max  # no float is as large as some integers
+        if self.type is float and not is_finite and number not in (self.default, self.range.most):
             bounds = self.describe()
-            return f"is {number}; expected a finite number{bounds and f', {bounds}'}"
+            shown = f"is {number}" if isinstance(number, float) else "is too large"
+            return f"{shown}; expected a finite number{bounds and f', {bounds}'}"
         if self.type is int and self.range.most is None and number > MOST_INTEGER:
             return f"is {number}; expected at most {MOST_INTEGER}"
         return None if number in self.range else f"is {text_of(number)}; expected {self.describe()}"

@@ -115,8 +115,8 @@ def test_a_beam_keeps_the_links_of_good_paths(scorer, seed, beam):
     scores = paths(lattice)
     best = max(score for _, score in scores)
     expected = {link for path, score in scores if score >= best - beam - 1e-9 for link in path}
-    assert set(np.flatnonzero(within_beam(weigh(lattice), beam + 1e-9)).tolist()) == expected
-    rescored = rescore_with_network(lattice, scorer, 1.0, HistoryOptions(order=0, beam=beam + 1e-9))
+    assert set(np.flatnonzero(within_beam(weigh(lattice), beam)).tolist()) == expected
+    rescored = rescore_with_network(lattice, scorer, 1.0, HistoryOptions(order=0, beam=beam))
     good = {plain(lattice, path) for path, score in scores if score >= best - beam}
     assert good <= by_lattice(rescored).keys()
 
@@ -141,6 +141,36 @@ def test_what_cannot_be_rescored(scorer):
     lattice = lattice_of([(0, 1, SENT_END, 0.0, 0.0), (1, 2, "a", 0.0, 0.0)])
     with pytest.raises(GraphError, match="'a' comes after the end of the sentence"):
         rescore_with_network(lattice, scorer)
-    links = [(node, node + 1, word, 0.0, 0.0) for node, word in itertools.product(range(12), "abc")]
+    links = [(node, node + 1, word, 0.0, 0.0) for node, word in itertools.product(range(12), "abc")]  # all are best
     with pytest.raises(GraphError, match="more than 50 nodes after rescoring; expected a pruned lattice"):
         rescore_with_network(lattice_of(links), scorer, 1.0, EXACT, max_nodes=50)
+
+
+def test_a_beam_of_0_keeps_the_best_path_although_sums_are_rounded(scorer):
+    for seed in range(100):
+        lattice = random_lattice(seed)
+        best = max(paths(lattice), key=lambda path: path[1])[0]
+        rescored = rescore_with_network(lattice, scorer, 0.5, HistoryOptions(beam=0.0))
+        assert plain(lattice, best) in by_lattice(rescored)
+
+
+@pytest.mark.parametrize(("max_nodes", "narrower"), [(100, True), (400, False)])
+def test_a_lattice_that_would_become_too_large_is_rescored_in_a_narrower_beam(scorer, max_nodes, narrower):
+    links = [(node, node + 1, word, -20.0 * "abc".index(word), 0.0) for node in range(5) for word in "abc"]
+    notes = []
+    lattice = lattice_of(links)
+    rescored = rescore_with_network(
+        lattice, scorer, 0.5, HistoryOptions(order=0, beam=11.0), max_nodes, note=notes.append
+    )
+    beam = 5.5 if narrower else 11.0
+    expected = rescore_with_network(lattice, scorer, 0.5, HistoryOptions(order=0, beam=beam))
+    assert by_lattice(rescored) == by_lattice(expected)
+    end = f"more than {max_nodes} nodes after rescoring; a beam of 5.5 instead of 11"
+    assert [note.partition(": ")[2] for note in notes] == [end] * narrower
+
+
+@pytest.mark.filterwarnings("error")
+def test_links_of_probability_zero_are_left_out_at_each_weight(scorer):
+    lattice = lattice_of([(0, 1, "a", -1.0, -1.0), (0, 1, "b", -1.0, -np.inf)])
+    for weight in (0.0, 0.5, 1.0):
+        assert by_lattice(rescore_with_network(lattice, scorer, weight)).keys() == {("a",)}

@@ -140,6 +140,7 @@ def test_ranges(bounds, text, inside, outside):
         ({"sizes": 2**31}, "sizes is 2147483648; expected at most 2147483647"),
         ({"rate": 0.0}, "rate is 0; expected above 0"),
         ({"rate": math.nan}, "rate is nan; expected a finite number, above 0"),
+        ({"rate": 10**400}, "rate is too large; expected a finite number, above 0"),
         ({"limits": (0.5, -math.inf)}, "limits is -inf; expected a finite number, at least -1"),
         ({"context": "right"}, "context is 'right'; expected both or left"),
         ({"even": 3}, "even is 3; expected an even number"),

@@ -11,7 +11,7 @@ from decoder.g2p import G2P
 from decoder.lm import LanguageModel, TextOptions, estimate, load_language_model, perplexity
 from decoder.recognizer import Bundle, fit_calibration, pack
 from decoder.recognizer.bundle import CALIBRATION, LM, MODEL
-from decoder.recognizer.jobs.adaptation import AdaptDictionary, AdaptOptions, adapt
+from decoder.recognizer.jobs.adaptation import AdaptDictionary, AdaptOptions, SpeechOptions, adapt
 from decoder.recognizer.jobs.adaptation.language import adapt_language
 from decoder.recognizer.jobs.adaptation.text import AdaptationText
 from decoder.recognizer.packing import add_calibration
@@ -123,11 +123,11 @@ def test_a_compact_bundle_stays_compact(root, small_system, tmp_path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     pack(parts_of(small_system, g2p=root / "m.g2p", compact=True), tmp_path / "small.argo")
     options = AdaptOptions(
-        bundle=tmp_path / "small.argo", texts=TextOptions(text=(root / "text",)), output=tmp_path / "small.argo"
+        bundle=tmp_path / "small.argo", texts=TextOptions(text=(root / "text",)), output=tmp_path / "new.argo"
     )
     bundle = adapt(options).bundle
     assert bundle.is_compact
-    assert Recognizer.load(tmp_path / "small.argo").transcribe(root / "new.wav").text == f"C {NEW} AB"
+    assert Recognizer.load(tmp_path / "new.argo").transcribe(root / "new.wav").text == f"C {NEW} AB"
 
 
 def test_given_pronunciations_replace_those_of_the_bundle(root, tmp_path):
@@ -204,7 +204,7 @@ def test_the_command_says_what_has_become_of_the_text(root, tmp_path, capsys):
         ("...\n[noise]\n", None, FormatError, "text: no words; expected sentences, one per line"),
         ("AB ACA\n", "ACA a x a\n", FormatError, "given.dict: phone 'x' of 'ACA'; expected those of the bundle: a, b"),
         ("AB ACA\n", "ACA\n", FormatError, "given.dict: no phones of 'ACA'; expected at least one"),
-        ("?x XYZ\n", None, FormatError, "text: no word has a pronunciation, for example x, XYZ; expected a text in"),
+        ("?x XYZ\n", None, FormatError, "text: no word has a pronunciation, for example X, XYZ; expected a text in"),
         ("#!MLF!#\n", None, FormatError, "text:1: a master label file; expected sentences"),
     ],
 )
@@ -245,3 +245,22 @@ def test_a_bundle_that_cannot_be_written_is_refused_before_the_work(root, tmp_pa
     with pytest.raises(ConfigError, match="exists; expected a new directory, or a name that ends in"):
         adapt(options, log=lines.append)
     assert not lines
+
+
+def test_the_bundle_itself_is_not_overwritten(root, tmp_path):
+    old = tmp_path / "old.argo"
+    old.write_bytes((root / "before.argo").read_bytes())
+    with pytest.raises(FileExistsError, match="is an input and would be overwritten"):
+        adapt(AdaptOptions(bundle=old, texts=TextOptions(text=(root / "text",)), output=old))
+
+
+@pytest.mark.parametrize(("case", "added"), [("auto", "CACA"), ("keep", "caca"), ("lower", "caca")])
+def test_new_words_have_the_case_of_the_dictionary_or_the_given_one(root, tmp_path, case, added):
+    (tmp_path / "text").write_text("caca\n")
+    options = AdaptOptions(
+        bundle=root / "before.argo",
+        texts=TextOptions(text=(tmp_path / "text",)),
+        speech=SpeechOptions(case=case),
+        output=tmp_path / "new.argo",
+    )
+    assert adapt(options).added == (added,)

@@ -1,5 +1,7 @@
 """`argonaut adapt` with a corpus: what is held out, the network, the words, and that the result is not worse."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 from decoder import Recognizer
+from decoder.lm import TextOptions
 from decoder.recognizer import Bundle, pack
 from decoder.recognizer.bundle import MODEL
 from decoder.recognizer.jobs.adaptation import AdaptOptions, SpeechOptions, adapt
@@ -125,10 +128,50 @@ def test_a_corpus_that_does_not_fit_gives_one_line_and_no_file(root, tmp_path, c
 def test_a_corpus_of_nothing_but_losses_gives_a_reason(root, tmp_path):
     (tmp_path / "t.jsonl").write_text('{"file": "nowhere.wav", "text": "ab c"}\n')
     options = AdaptOptions(bundle=root / "old.argo", corpus=tmp_path / "t.jsonl", output=tmp_path / "new.argo")
-    with pytest.raises(ConfigError, match=r"training: nowhere: .*nowhere.wav: No such file or dir.*; expected"):
-        adapt(options)
+    for held_out in ((), ("nobody",)):
+        options = replace(options, speech=SpeechOptions(held_out=held_out))
+        with pytest.raises(ConfigError, match=r"training: nowhere: .*nowhere.wav: No such file or dir.*; expected"):
+            adapt(options)
 
 
 def test_something_to_adapt_to_is_required(root, tmp_path):
     with pytest.raises(ConfigError, match=r"corpus is missing; expected it, a text, or both"):
         AdaptOptions(bundle=root / "old.argo", output=tmp_path / "new.argo")
+
+
+@pytest.mark.parametrize(
+    "speech", [{"held_out": ("s1",)}, {"epochs": 3}, {"rate": 0.5}, {"tiers": ("x",)}, {"keep_words": True}]
+)
+def test_options_of_a_corpus_are_refused_without_one(root, tmp_path, speech):
+    with pytest.raises(ConfigError, match=f"^{next(iter(speech))} is given without a corpus; expected both"):
+        AdaptOptions(
+            bundle=root / "old.argo",
+            texts=TextOptions(text=(tmp_path / "text",)),
+            speech=SpeechOptions(**speech),
+            output=tmp_path / "new.argo",
+        )
+
+
+def test_a_held_out_utterance_that_does_not_fit_its_words_is_listed(root, tmp_path):
+    corpus = tmp_path / "corpus"
+    shutil.copytree(root / "corpus", corpus)
+    (corpus / "s1" / "u01.txt").write_text("qqq ab\n")
+    lines = []
+    options = replace(options_of(root, tmp_path / "new.argo", keep_words=True, epochs=1), corpus=corpus)
+    for held_out in ("s1", "s2"):
+        if held_out == "s2":  # it alone is held out
+            (corpus / "s2").mkdir()
+            for ending in ("wav", "txt"):
+                (corpus / "s1" / f"u01.{ending}").rename(corpus / "s2" / f"u01.{ending}")
+        options = replace(
+            options, output=tmp_path / f"{held_out}.argo", speech=replace(options.speech, held_out=(held_out,))
+        )
+        fit = adapt(options, log=lines.append).speech
+        ((name, mark, reason),) = fit.report.marked
+        assert (name, mark) == ("u01", "unaligned")
+        assert reason.endswith("; its errors count all the same")
+        assert "u01" in fit.speaker_of
+    warned = [
+        line for line in lines if "no utterance could be aligned; the epoch is chosen by the cross-entropy" in line
+    ]
+    assert len(warned) == 1

@@ -9,7 +9,7 @@ import pytest
 from readers.audio.audio_file import write_wav
 from readers.common.report import RunReport
 from readers.corpora.importing import import_corpus
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, FormatError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.frame_labels import read_state_list
 from readers.htk.mlf import Label, read_mlf, write_mlf
@@ -223,3 +223,9 @@ def test_recordings_with_alignments_become_a_recogniser_without_a_flat_start(pla
     assert set(read_state_list("exp/flat/states.list")) == {f"{p}_s{n}" for p in ("a", "b", "c", "sil") for n in (2, 3)}
     phones = {line.split()[-1] for line in Path("exp/words.dict").read_text().splitlines()}
     assert phones == {"b", "a", "c"}  # without the short pause
+
+
+@pytest.mark.parametrize("num_frames", [0, 3, 100])
+def test_an_alignment_without_labels_is_a_fault(num_frames):
+    with pytest.raises(FormatError, match=f"here: no labels; expected those of {num_frames} frames"):
+        states_of([], "here", KNOWN, ("sil", "sp"), num_frames)

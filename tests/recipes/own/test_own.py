@@ -193,6 +193,8 @@ def test_a_second_pass_follows_what_was_repeated_without_it(finished, tmp_path, 
     done = done_before(capsys)
     assert {"decode", "lm-network"} <= {*done}
     assert {"second-pass", "score", "pack"}.isdisjoint(done)
+    assert main(changed) == 0
+    assert {"score", "pack"}.isdisjoint(done_before(capsys))  # which have another result without it
     model = Path.cwd() / "exp/second/model/lstm.lm"
     for features, expected in (((), 1), (("--features", "exp/config/warp92.hcopy"), 0)):
         parts = ("--second-pass", f"{model}", "--second-pass-consensus", "0.6", *features)

@@ -102,6 +102,8 @@ def test_the_kind_of_a_corpus_is_guessed_from_its_files(tmp_path):
 def test_the_case_with_the_fewest_unknown_words():
     assert best_case(Counter({"Hello": 1, "world": 3}), {"HELLO", "WORLD"}) == "upper"
     assert best_case(Counter({"Hello": 1, "world": 3}), {"hello", "world"}) == "lower"
+    assert best_case(Counter({"HELLO": 1, "Zyxqu": 1}), {"HELLO", "WORLD"}) == "upper"  # a new word
+    assert best_case(Counter({"Zyxqu": 1}), {"hello", "world"}) == "lower"
     assert best_case(Counter({"Berlin": 1, "Stadt": 3, "hat": 1}), {"Berlin", "Stadt", "hat"}) == "keep"
 
 
@@ -170,3 +172,13 @@ def test_the_files_of_a_corpus_are_those_that_links_lead_to(tmp_path, monkeypatc
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "c.txt")
     assert list(corpus_files(source, tmp_path)) == ["anna/a.txt", "results/b.txt"]
     assert corpus_files(source / "c.txt", tmp_path) == {"c.txt": source / "c.txt"}
+
+
+def test_lists_without_names_and_sets_of_all_speakers_are_faults(tmp_path):
+    empty = tmp_path / "speakers"
+    empty.write_text("# nobody\n\n")
+    for text, where in ((f"{empty}", f"{empty}"), ("", "command line"), (",", "command line")):
+        with pytest.raises(ConfigError, match=f"^{where}: no name of a speaker; expected some"):
+            read_names(text)
+    with pytest.raises(ConfigError, match="all speakers are held out; expected some for the training"):
+        divide(utterances(anna=5, ben=5, cleo=5), ["anna"], ["ben", "cleo"])

@@ -45,6 +45,9 @@ def test_speakers_of_the_training_are_scored_by_the_network_that_never_heard_the
     home = tmp_path / "home"
     recipe = SimpleNamespace(out=tmp_path / "exp")
     halves = Halves(tuple(Half(recipe, number, [f"000{1 + 2 * number}"]) for number in (0, 1)))
+    for half in halves.networks:
+        half.bundle.parent.mkdir(parents=True)
+        half.bundle.touch()
     assert PronunciationMap(corpus, tmp_path / "so.argo", home, ["0002"], halves=halves).fit() == 0
     assert fits[0]["also"] == [tmp_path / "exp/halves/0/half.argo", tmp_path / "exp/halves/1/half.argo"]
     assert [list(read_expert_scores(path)) for path in fits[0]["also_scores"]] == [

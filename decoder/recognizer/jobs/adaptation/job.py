@@ -139,7 +139,7 @@ def adapt(options: AdaptOptions, *, progress: Progress = silent, log: Log = sile
     dictionary = options.dictionary
     guessed = Path(f"{options.output}.guessed.dict")
     bundle = Bundle.open(options.bundle)
-    inputs = [*options.texts.files, options.corpus, dictionary.dict, dictionary.g2p]
+    inputs = [bundle.path, *options.texts.files, options.corpus, dictionary.dict, dictionary.g2p]
     require_bundle_path(options.output, bundle.is_compact, inputs)
     given = dictionary.read(note)
     if options.corpus is not None:
@@ -187,7 +187,7 @@ def _text(options: AdaptOptions, speech: AdaptationSpeech | None, known: set[str
     transcripts = [] if speech is None else speech.transcripts
     if not options.texts.files:
         return AdaptationText(transcripts, "keep")
-    text = read_adaptation_text(options.texts, known, note)
+    text = read_adaptation_text(options.texts, known, options.speech.case, note)
     return replace(text, sentences=text.sentences + transcripts)
 
 
@@ -214,7 +214,7 @@ def _adapt_to_speech(
     held_out = [each for each in spoken if each.name in speech.held_out]
     if not training:
         reasons = "; ".join(f"{name}: {reason}" for name, _, reason in speech.report.lost[:1])
-        raise ConfigError(f"{options.corpus}: no utterance could be aligned: {reasons}; expected those of the words")
+        raise ConfigError(f"{options.corpus}: no utterance could be aligned; the first one, {reasons}")
     seconds = sum(each.seconds for each in training)
     held_out_seconds = sum(each.seconds for each in held_out)
     log(
@@ -222,6 +222,8 @@ def _adapt_to_speech(
         f"held out: {counted(len(held_out), 'utterance')}, {held_out_seconds / 60:.1f} minutes"
     )
     tests = [each for each in held_out if each.labels is not None]
+    if held_out and not tests:
+        log("held out: no utterance could be aligned; the epoch is chosen by the cross-entropy of the training")
     network = adapt_network(
         bundle, front_end.scorer, training, tests, options.speech,
         lambda done, total, **figures: progress(done, total, stage="train", unit="frames", **figures),

@@ -41,6 +41,8 @@ class SpokenUtterance:
         Of the bundle's network.
     labels : (T',) int64 or None
         The network's output in each column; None if the words could not be aligned.
+    fault : str
+        Why not.
     """
 
     name: str
@@ -50,6 +52,7 @@ class SpokenUtterance:
     features: Float32Array
     scores: Float32Array
     labels: Int64Array | None
+    fault: str = ""
 
 
 class AdaptationSpeech:
@@ -88,7 +91,7 @@ class AdaptationSpeech:
         for utterance in corpus.utterances:
             if utterance.name not in spoken:
                 self.report.skip(utterance.name, NO_TRANSCRIPT)
-        self.held_out = _held_out(utterances, options.held_out, source)
+        self.held_out = _held_out(utterances, options.held_out, source) if utterances else frozenset[str]()
         self.transcripts = [each.words for each in utterances if each.name not in self.held_out and each.words]
         if not self.transcripts:
             losses = [] if utterances else self.report.lost[:1]
@@ -120,11 +123,14 @@ class AdaptationSpeech:
                     self.report.fail(utterance.name, one_line(heard))
                 continue
             for result in heard:
-                if isinstance(result, SpokenUtterance):
-                    spoken.append(result)
-                    self.report.done()
-                else:
+                if not isinstance(result, SpokenUtterance):
                     self.report.fail(*result)
+                    continue
+                spoken.append(result)
+                if result.fault:
+                    self.report.mark(result.name, "unaligned", f"{result.fault}; its errors count all the same")
+                else:
+                    self.report.done()
             progress(number, len(self._recordings), stage="align", unit="recordings")
         return spoken
 
@@ -144,16 +150,18 @@ class AdaptationSpeech:
         features = front_end.features(samples, target)
         scores = front_end.scorer.score(features)
         labels = None
+        reason = ""
         try:
             alignment = aligner.align(words, scores)
-        except ArgonautError:
+        except ArgonautError as fault:
             if utterance.name not in self.held_out:  # whose errors count without labels, too
                 raise
+            reason = one_line(fault)
         else:
             rows = alignment.graph.row[alignment.position]
             labels = np.repeat(rows, alignment.end - alignment.start).astype(np.int64)
         return SpokenUtterance(
-            utterance.name, utterance.speaker, words, end - utterance.start, features, scores, labels
+            utterance.name, utterance.speaker, words, end - utterance.start, features, scores, labels, reason
         )
 
 

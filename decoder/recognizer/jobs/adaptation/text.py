@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from decoder.g2p.training import NO_WORD
 from decoder.lm.options import TextFiles
@@ -46,14 +47,18 @@ class AdaptationText:
         return [words for n, words in enumerate(self.sentences, 1) if n % EVERY] if self.held_out else self.sentences
 
 
-def read_adaptation_text(options: TextFiles, known: Collection[str], note: Log) -> AdaptationText:
-    """Read a text, without punctuation, and in the case in which a dictionary has the most of its words.
+def read_adaptation_text(
+    options: TextFiles, known: Collection[str], case: Case | Literal["auto"], note: Log
+) -> AdaptationText:
+    """Read a text, without punctuation.
 
     Parameters
     ----------
     options : TextFiles
     known : collection of str
         Words of the dictionary.  Others in brackets, such as [noise], are left out.
+    case : {"auto", "keep", "upper", "lower"}
+        To which words are changed; auto: in which the dictionary has the most of them.
     note : callable
         Receives doubts about the kind of the files.
 
@@ -68,8 +73,9 @@ def read_adaptation_text(options: TextFiles, known: Collection[str], note: Log) 
     OSError
     """
     lines = [" ".join(words) for words in read_sentences(options, note)]
-    as_written = WordForms()
-    case = best_case(Counter(word for line in lines for word in as_written.split(line)), known)
+    if case == "auto":
+        as_written = WordForms()
+        case = best_case(Counter(word for line in lines for word in as_written.split(line)), known)
     forms = WordForms(case, known=known)
     sentences = []
     for line in lines:

@@ -125,7 +125,7 @@ class PronunciationAssessor:
         seconds_per_phone = np.diff(measures.times).mean()
         if seconds_per_phone <= NO_SPEECH or all(phone == MISSING for phone in said):
             # The map was fitted to speech, and may give silence the best score.
-            raise ConfigError(f"{self.aligner.name}: silence in place of all words; expected speech")
+            raise ConfigError("silence in place of all words; expected speech")
         matched = float(measures.basic[:, SHARE_BEST].mean())
         doubt = [] if matched >= LEAST_MATCHED else [f"another text was probably said: {matched:.0%} of it match"]
         words: list[list[ScoredPhone]] = [[] for _ in frames.words]

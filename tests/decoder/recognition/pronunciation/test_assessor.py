@@ -46,7 +46,7 @@ def assessor(frames_per_phone: int) -> PronunciationAssessor:
 
 
 def test_words_that_are_passed_as_fast_as_possible_were_not_spoken():
-    with pytest.raises(ConfigError, match=r"flat\.argo: silence in place of all words; expected speech"):
+    with pytest.raises(ConfigError, match=r"^silence in place of all words; expected speech"):
         assessor(1).assess("silence.wav", "AB")
 
 

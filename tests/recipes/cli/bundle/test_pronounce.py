@@ -198,7 +198,7 @@ def test_a_picture_is_coloured_by_the_scores(judged, trained, monkeypatch, tmp_p
 @pytest.mark.slow
 def test_silence_has_no_scores(judged, trained):
     assessor = PronunciationAssessor.load(judged / "scored.argo")
-    with pytest.raises(ConfigError, match=r"scored\.argo: silence in place of all words; expected speech"):
+    with pytest.raises(ConfigError, match=r"^silence in place of all words; expected speech"):
         assessor.assess(silence(2 * RATE), "AB C", RATE)
 
 

@@ -216,7 +216,7 @@ def test_forced_aligner_is_the_aligner_of_the_recogniser(packed, recognizer, sma
     assert found == expected
     with pytest.raises(ConfigError, match=r"part: sample rate 8000 Hz; expected at least 16000 Hz"):
         aligner.align_samples(samples, 8000, ["AB"], "part")
-    with pytest.raises(ConfigError, match=r"digits\.argo: no words to align"):
+    with pytest.raises(ConfigError, match=r"^no words to align"):
         aligner.align(packed / "speech.wav", [])
 
 
