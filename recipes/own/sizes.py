@@ -67,7 +67,7 @@ class Sizes:
 ENOUGH_HOURS = 1.0  # of training speech, with which the final network is trained by lattice-free MMI by default
 TDNNF_HOURS = 1.95  # of speechocean762's training set
 PHONE_ORDER = 3  # of the phone language model of the denominator
-TUNING_MINUTES = 10  # of the development set, with which the search options are chosen
+TUNING_MINUTES = 20  # of the development set, with which the search options are chosen
 
 # The best path depends on the ratio of both weights. Two small ones only widen the beam: on speechocean762, weights of
 # 0.7 take 20 minutes for 10 minutes of speech.

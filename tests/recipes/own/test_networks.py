@@ -53,9 +53,9 @@ def test_the_features_are_listed_again_if_another_part_of_the_development_set_is
     def settings() -> dict[str, object]:
         return next(stage.settings for stage in recipe(tmp_path, 1).stages() if stage.name == "features")
 
-    assert settings()["tuning_minutes"] == 10
-    monkeypatch.setattr("recipes.own.run.TUNING_MINUTES", 20)
     assert settings()["tuning_minutes"] == 20
+    monkeypatch.setattr("recipes.own.run.TUNING_MINUTES", 30)
+    assert settings()["tuning_minutes"] == 30
 
 
 def test_a_graph_carries_the_search_options_of_the_network_by_lattice_free_mmi():
