@@ -259,7 +259,7 @@ def _reason(out: Path, stage: Stage, ran: Collection[str], first: str | None) ->
     discards = stage.work is not None and stage.work.is_dir() and any(stage.work.iterdir())
     if before is None and not discards:
         return ""
-    needed = [name for name in ran if stage.needs is None or name in stage.needs]
+    needed = [name for name in ran if stage.follows((name,))]
     if before is not None and before != stage.settings:
         cause = _other_settings(out, stage)
     elif first is not None:

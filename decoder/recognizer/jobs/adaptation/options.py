@@ -89,8 +89,7 @@ class AdaptOptions(Options):
         super().__post_init__()
         has_text = bool(self.texts.files)
         self.require("corpus", self.corpus is not None or has_text, "is missing; expected it, a text, or both")
-        for name in vars(self.speech) if self.corpus is None else ():
-            is_default = getattr(self.speech, name) == getattr(SpeechOptions, name)
-            self.speech.require(name, is_default or name == "case", "is given without a corpus; expected both")
+        for declared, _ in self.speech.changed() if self.corpus is None else ():
+            self.speech.require(declared.name, declared.name == "case", "is given without a corpus; expected both")
         alone = not (has_text and self.speech.keep_words)
         self.speech.require("keep_words", alone, "is given with a text; expected only one of them")
