@@ -23,7 +23,7 @@ $(DEVELOPED): $(INSTALLED)
 SPEECH = examples/speech.flac
 
 demo: install  ## recognise a recording, then synthesise a TIMIT-shaped corpus, train, decode, score
-	$(BIN)/argonaut transcribe en $(SPEECH) --grammar examples/robot.jsgf --threshold -0.6
+	$(BIN)/argonaut transcribe en $(SPEECH) --grammar examples/robot.jsgf
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
 test: develop  ## lint, import contract, documentation, every test

@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu [--no-tests] [--cases NAME,NAME] [--report FILE]
 
-needs a CUDA device, the extras `gpu` or `gpu13` and `test`, and PyTorch with CUDA.  Networks, and the check that both
+needs a CUDA device, the extras `gpu` or `gpu13` and `dev`, and PyTorch with CUDA.  Networks, and the check that both
 sides agree, are those of dnn_train, dnn_relu_train, cnn_train and lstm_train, the graphs those of lattice_free;
 dnn-score computes the outputs of dnn_train's network.  Data and parameters stay on the device; the loss is read after
 every minibatch.  CUDA events measure turns of both sides, one after the other, after a warm-up.

@@ -68,7 +68,7 @@ class CopyOptions(Options):
     )  # fmt: skip
     world: int = option(
         0,
-        "copies as the world makes them, each with some of: a simulated room, noise, hum, music or babble, a "
+        "multi-condition copies, each with some of: a simulated room, noise, hum, music or babble, a "
         "telephone, another level, clipping",
         least=0,
         most=MOST_COPIES,

@@ -1,4 +1,4 @@
-"""Copies as the world makes them: a room, noise, a telephone, a level, each of them in some copies."""
+"""Multi-condition copies: a room, noise, a telephone, a level, each of them in some copies."""
 
 from collections.abc import Callable
 

@@ -4,8 +4,8 @@ worked example, with the corpus as CMU publishes it in ~/corpora/an4 (directorie
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
 makes alignments by a flat start, unless there is a directory align with those of HTK, and ends with the word error rate
 on the test set, with the flat unigram of the corpus and with a language model trained on the transcripts:
-  WER 8.3% (test, 130 utterances, 773 words, flat LM)
-  WER 5.0% (test, 130 utterances, 773 words, LM trained on the transcripts)
+  WER 8.9% (test, 130 utterances, 773 words, flat LM)
+  WER 4.8% (test, 130 utterances, 773 words, LM trained on the transcripts)
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --network dnn-blstm
 adds a bidirectional LSTM on top of the DNN (which is trained first if it does not exist) and decodes with the same

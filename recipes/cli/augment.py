@@ -12,7 +12,7 @@ writes to corpus.aug
   augment.json  the settings
 and ends with
   copies: 4415 done, 0 skipped, 0 failed
-With --world 2, two copies are as the world makes them: some in a simulated room, some with noise, hum, music or (with
+With --world 2, there are two multi-condition copies: some in a simulated room, some with noise, hum, music or (with
 --babble) voices, some over a telephone, all with another level, some clipped.
 In place of `corpus` there may be a list of audio files, with lines `PATH`, `NAME=PATH` or `NAME=PATH[first,last]`.
 

@@ -33,7 +33,7 @@ RECIPES = {
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with monophones",
     "own": "your own corpus: from recordings, transcripts and a dictionary to a recogniser",
     "speechocean": "speechocean762: English of Mandarin speakers, adults and children; with the stages of recipe own",
-    "english": "the bundle `en`: speechocean762 and AN4 together, with copies as the world makes them",
+    "english": "the bundle `en`: speechocean762 and AN4 together, with multi-condition copies",
     "timit": "TIMIT phone recognition; without --data, phones and words of a synthesised corpus with its layout",
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",
     "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",

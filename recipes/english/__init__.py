@@ -1,1 +1,1 @@
-"""The English bundle `en`: two free corpora, public-domain text and CMUdict, with copies as the world makes them."""
+"""The English bundle `en`: two free corpora, public-domain text and CMUdict, with multi-condition copies."""

@@ -3,7 +3,7 @@
 worked example, with both corpora as they are published:
   argonaut recipe english --data ~/corpora/speechocean762 --an4 ~/corpora/an4 --text sentences.txt.gz \
            --dict cmudict.dict --out exp/en
-trains with the stages of recipe own on both corpora together, with copies as the world makes them (rooms, noise, hum,
+trains with the stages of recipe own on both corpora together, with multi-condition copies (rooms, noise, hum,
 music, voices, telephones, levels), tests on AN4's test speakers, and writes exp/en/en.argo: a compact bundle with
 dictionary, pronunciation model, calibrated confidences and a card.  Copy it to a directory of `argonaut models`.
 """
@@ -39,7 +39,7 @@ class EnglishOptions(job.RecipeOptions):
     dict: Path = option(help="CMUdict: pronunciations of the words of {text}")
     text: Path | None = like(OwnOptions, "text")
     text_words: int = like(OwnOptions, "text_words")
-    world: int = option(2, "copies of each training recording as the world makes them", least=1)
+    world: int = option(2, "multi-condition copies of each training recording", least=1)
     min_minutes: float = like(OwnOptions, "min_minutes")
     overrides: tuple[str, ...] = job.overrides("of the trainings to replace, such as FinalEpochs=10")
 
