@@ -96,7 +96,7 @@ def extends_training(before: dict[str, str], now: dict[str, str]) -> bool:
 
 def _first_values(text: str, epochs: int) -> list[float]:
     schedule = load_config([f"values={text}"]).floats("values")
-    return [schedule.at(epoch) for epoch in range(epochs)]
+    return [schedule[epoch] for epoch in range(epochs)]
 
 
 def _entry(config: Config, name: str) -> ConfigEntry:

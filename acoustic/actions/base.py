@@ -227,7 +227,7 @@ class Action:
         """
         block = self.config.block(name)
         if order is not None:
-            for setting, value in {"randomize": order, **getattr(reader_class(block), "test_settings", {})}.items():
+            for setting, value in {"randomize": order, **reader_class(block).test_settings}.items():
                 if not block.has_own(setting):
                     block.merge(Source.from_text(f"{setting}={value}", "set by the action"))
 

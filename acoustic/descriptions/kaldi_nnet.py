@@ -40,7 +40,6 @@ def read_kaldi_network(
     subsampling: int | None = None,
     precision: str | None = None,
     device: str = "cpu",
-    first_is_last: bool = False,
 ) -> Network:
     """Read the network of a `final.mdl` of nnet3.
 
@@ -53,8 +52,6 @@ def read_kaldi_network(
         `frame_subsampling`.
     precision, device : str, optional
         See Network.
-    first_is_last : bool
-        Whether the first value of Kaldi's frames, c0, is the last one of the frames that the network is to take.
 
     Returns
     -------
@@ -70,13 +67,17 @@ def read_kaldi_network(
     OSError
     """
     subsampling = frame_subsampling(path) if subsampling is None else subsampling
-    return network_of_nnet(read_nnet_model(path), subsampling, precision or "float", device, first_is_last)
+    return network_of_nnet(read_nnet_model(path), subsampling, precision or "float", device)
 
 
 def network_of_nnet(
     model: NnetModel, subsampling: int, precision: str = "float", device: str = "cpu", first_is_last: bool = False
 ) -> Network:
-    """Return the network of a model that was read, see `read_kaldi_network`."""
+    """Return the network of a model that was read, see `read_kaldi_network`.
+
+    first_is_last: whether the first value of Kaldi's frames, c0, is the last one of the frames that the network is to
+    take.
+    """
     if not 1 <= subsampling <= MAX_SUBSAMPLING:
         raise ModelError(f"{model.nnet.source}: subsampling={subsampling}; expected 1 to {MAX_SUBSAMPLING}")
     return _Conversion(model, subsampling, Network(precision, device), first_is_last).network

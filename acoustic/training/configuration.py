@@ -8,7 +8,7 @@ from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
-from readers.config.options import OptionFault, Options, check_keys, located_faults, option
+from readers.config.options import OptionFault, Options, located_faults, option
 from readers.errors import ConfigError
 
 # Names that other readers of the block read.
@@ -80,7 +80,7 @@ def training_options(sgd: Config) -> TrainingOptions:
     """
     classes = (TrainingOptions, SgdOptions, SequenceOptions)
     keys = [key for options in classes for key in options.option_keys()]
-    check_keys(sgd, [*keys, *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], {})
+    sgd.refuse_unknown([*keys, *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS])
     chosen = SgdOptions.from_block(sgd)
     with located_faults(sgd):
         values = TrainingOptions.values_in(sgd)
@@ -142,7 +142,7 @@ def auto_adjust_options(sgd: Config) -> AutoAdjust:
     if block is None:
         _refuse_outside(sgd)
         return AutoAdjust()
-    check_keys(block, AutoAdjust.option_keys(), {})
+    block.refuse_unknown(AutoAdjust.option_keys())
     return AutoAdjust.from_block(block)
 
 

@@ -1,4 +1,4 @@
-"""The HMM states of a grammar as one acceptor, before it is optimised: `cross_word.py` with the nodes of a grammar.
+"""The HMM states of a grammar as one acceptor, before it is optimised: `cross_word` with the nodes of a grammar.
 
     hub (n, l, f)         at node n of the grammar, after a phone l, before a word that begins with f
     trie (n, p1..pk)      the phones before pk have been passed since node n

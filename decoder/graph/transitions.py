@@ -94,7 +94,6 @@ def labels_of_classes(classes: np.ndarray | Sequence[str], states: Sequence[str]
 def estimate_transitions(
     alignments: Mapping[str, Sequence[Label]] | Iterable[tuple[str, Sequence[Label]]],
     states: Sequence[str],
-    frame_period: int = TICKS_PER_FRAME,
     floor: float = 0.001,
 ) -> TransitionEstimate:
     """Estimate transition probabilities; every label is one visit of its state.
@@ -106,8 +105,6 @@ def estimate_transitions(
         contiguous.
     states : sequence of str
         All states of the model set.
-    frame_period : int
-        Frame period in 100 ns ticks.
     floor : float
         Least probability of either transition.
 
@@ -127,7 +124,7 @@ def estimate_transitions(
     frames = dict.fromkeys(states, 0)
     for key, labels in alignments.items() if isinstance(alignments, Mapping) else alignments:
         where = alignments.where(key) if isinstance(alignments, MLF) else key
-        bounds = frame_bounds(labels, where, frame_period).tolist()
+        bounds = frame_bounds(labels, where).tolist()
         for number, (label, (start, end)) in enumerate(zip(labels, bounds), start=1):
             if label.name not in runs:
                 raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the model set")

@@ -17,6 +17,7 @@ from readers.common.faults import listed
 from readers.errors import GraphError
 
 MARKS = (SENTENCE_START, SENTENCE_END)
+MOST_ROUNDS = 30
 
 
 def class_model(
@@ -77,7 +78,7 @@ def _over_words(arrays: LMArrays, member_of: np.ndarray, emission: np.ndarray, n
 
 
 def find_classes(
-    sentences: Iterable[Sequence[str]], num_classes: int, vocabulary: Iterable[str] = (), max_rounds: int = 30
+    sentences: Iterable[Sequence[str]], num_classes: int, vocabulary: Iterable[str] = ()
 ) -> dict[str, str]:
     """word -> class for the words of the text and of `vocabulary`, by the exchange algorithm on word bigrams.
 
@@ -96,7 +97,7 @@ def find_classes(
         marked = [0, *(ids[word] for word in sentence), 1]
         np.add.at(follows, (marked[:-1], marked[1:]), 1)
     label = np.array([0, 1, *(2 + i % num_classes for i in range(len(words)))])
-    for _ in range(max_rounds):
+    for _ in range(MOST_ROUNDS):
         moved = 0
         for word in range(2, len(label)):
             best = _best_class(follows, label, word, num_classes + 2)

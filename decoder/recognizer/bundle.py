@@ -103,7 +103,7 @@ class Bundle:
             raise FormatError(fault)
         parts = _parts(path)
         if _is_compact(parts):
-            bundle = _open_compact(path, parts, bool(verify))
+            bundle = _open_compact(parts, bool(verify))
             members = {name: replace(part, name=name, source=path) for name, part in bundle.parts.items()}
             return replace(bundle, path=path, parts=members, is_compact=True)
         return cls._of_parts(path, parts, verify)
@@ -163,7 +163,7 @@ def read_description(path: Path) -> tuple[BundleDescription, int]:
     return description, path.stat().st_size if _is_compact(parts) else sum(size for size, _ in sizes.values())
 
 
-def _open_compact(path: Path, parts: dict[str, FilePart], verify: bool) -> Bundle:
+def _open_compact(parts: dict[str, FilePart], verify: bool) -> Bundle:
     """Open a compact bundle; it is unpacked when it is first opened, or with `verify`."""
     directory = None
     try:

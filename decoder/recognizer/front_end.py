@@ -61,10 +61,9 @@ class FrontEnd:
         rate: float | None = None,
         on_mismatch: Callable[[str], None] | None = None,
         ivectors: "IvectorModel | None" = None,
-        lowest_rate: float = math.inf,
     ):
         self.config = config
-        self.lowest_rate = lowest_rate
+        self.lowest_rate = math.inf
         self.scorer = scorer
         self.where = where
         self._on_mismatch = on_mismatch or _refuse
@@ -243,7 +242,7 @@ def _refuse(fault: str) -> None:
     raise ConfigError(fault)
 
 
-def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
+def pcm_scale(samples: Any) -> np.ndarray:
     """Return samples (N,) or (N, channels) on the scale of 16-bit integers; floating point is multiplied by 32768.
 
     Raises ShapeError for other shapes and types, and for floating-point numbers far outside of -1 to 1.
@@ -253,14 +252,14 @@ def pcm_scale(samples: Any, where: str = "samples") -> np.ndarray:
     size = samples.dtype.itemsize
     if samples.ndim not in (1, 2) or kind not in "if" or (kind == "i" and size > 2):
         raise ShapeError(
-            f"{where}: shape {samples.shape}, type {samples.dtype}; expected (N,) or (N, channels), int16, or floating "
+            f"samples: shape {samples.shape}, type {samples.dtype}; expected (N,) or (N, channels), int16, or floating "
             "point from -1 to 1"
         )
     if kind == "i":
         return samples if size == 2 else samples.astype(np.int16) * np.int16(256)
     if samples.size and np.abs(samples).max() > MOST:
         raise ShapeError(
-            f"{where}: floating-point samples up to {np.abs(samples).max():g}; expected -1 to 1, or int16; those of "
+            f"samples: floating-point samples up to {np.abs(samples).max():g}; expected -1 to 1, or int16; those of "
             "read_audio divided by 32768"
         )
     return samples.astype(np.float32) * np.float32(FULL_SCALE)

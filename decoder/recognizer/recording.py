@@ -241,7 +241,7 @@ class SampleStage:
 
 def one_channel(samples: object, channel: Channel) -> np.ndarray:
     """Return one channel of samples (N,) or (N, channels), on the scale of 16-bit integers."""
-    scaled = pcm_scale(samples, "samples")
+    scaled = pcm_scale(samples)
     return choose_channel(scaled[:, None] if scaled.ndim == 1 else scaled, channel, "samples")
 
 

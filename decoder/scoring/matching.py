@@ -6,21 +6,19 @@ import numpy as np
 
 from decoder.scoring.edit_kernels import edit_costs, last_edits
 from decoder.scoring.edit_loop import DELETION, INSERTION
-from decoder.scoring.error_counts import PENALTIES, EditPenalties
+from decoder.scoring.error_counts import PENALTIES
 
+COSTS = (PENALTIES["htk"].substitution, PENALTIES["htk"].deletion, PENALTIES["htk"].insertion)
 MOST_PAIRS = 1 << 20  # of words that are aligned in one table; longer sequences are divided
 
 
-def matching_words(
-    words: Sequence[str], guesses: Sequence[str], penalties: EditPenalties = PENALTIES["htk"]
-) -> np.ndarray:
-    """Find which words of two sequences are the same in their minimum-cost alignment.
+def matching_words(words: Sequence[str], guesses: Sequence[str]) -> np.ndarray:
+    """Find which words of two sequences are the same in their minimum-cost alignment with the penalties of HTK.
 
     Parameters
     ----------
     words, guesses : sequence of str
         n and m words.  The time is proportional to n * m, memory to n + m.
-    penalties : EditPenalties
 
     Returns
     -------
@@ -40,20 +38,19 @@ def matching_words(
         some = word_ids[first:last]
         some_guesses = guess_ids[begin:end]
         if len(some) * len(some_guesses) <= MOST_PAIRS or len(some) == 1:
-            _match(some, some_guesses, penalties, positions[first:last], begin)
+            _match(some, some_guesses, positions[first:last], begin)
             continue
         middle = len(some) // 2
-        costs = (penalties.substitution, penalties.deletion, penalties.insertion)
-        before = edit_costs(some[:middle], some_guesses, *costs)
-        after = edit_costs(some[middle:][::-1].copy(), some_guesses[::-1].copy(), *costs)[::-1]
+        before = edit_costs(some[:middle], some_guesses, *COSTS)
+        after = edit_costs(some[middle:][::-1].copy(), some_guesses[::-1].copy(), *COSTS)[::-1]
         cut = int(np.argmin(before + after))
         waiting += [(first, first + middle, begin, begin + cut), (first + middle, last, begin + cut, end)]
     return positions
 
 
-def _match(words: np.ndarray, guesses: np.ndarray, penalties: EditPenalties, found: np.ndarray, begin: int) -> None:
+def _match(words: np.ndarray, guesses: np.ndarray, found: np.ndarray, begin: int) -> None:
     """Fill `found` with the indices of the guesses, counted from `begin`, that equal the words."""
-    edits = last_edits(words, guesses, penalties.substitution, penalties.deletion, penalties.insertion)
+    edits = last_edits(words, guesses, *COSTS)
     i = len(words)
     j = len(guesses)
     while i and j:

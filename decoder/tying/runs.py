@@ -11,7 +11,6 @@ from readers.htk.frame_labels import frame_bounds
 from readers.htk.hmm_set import TransitionMatrix
 from readers.htk.mlf import Label
 from readers.htk.trees import DecisionTrees
-from readers.htk.units import TICKS_PER_FRAME
 
 Places = Mapping[str, tuple[str, int]]  # state -> its phone, and HTK's number of it there (the first is 2)
 
@@ -81,7 +80,6 @@ def state_runs(
     silence: str = "sil",
     pause: str | None = None,
     where: str = "alignment",
-    frame_period: int = TICKS_PER_FRAME,
 ) -> list[StateRun]:
     """The state visits of an utterance in order, with the triphones that they belong to.
 
@@ -99,8 +97,6 @@ def state_runs(
         A phone that is not a context: its neighbours are each other's context.
     where : str
         Name of the alignment in messages.
-    frame_period : int
-        Frame period in 100 ns ticks.
 
     Returns
     -------
@@ -116,7 +112,7 @@ def state_runs(
     stays: list[tuple[int, int, int]] = []  # state, start, end
     visit_of: list[int] = []
     last = ("", 0)
-    bounds = frame_bounds(labels, where, frame_period).tolist()
+    bounds = frame_bounds(labels, where).tolist()
     for number, (label, (start, end)) in enumerate(zip(labels, bounds), start=1):
         position = places.get(label.name)
         if position is None:

@@ -69,14 +69,12 @@ class TiedSystem:
         hmm = self.hmm_set.hmms.get(self.names.get(model, model))
         return self.hmm_set.state_name(hmm, state - 2) if hmm else self.trees.tied_state(model, state)
 
-    def labels(self, runs: Sequence[StateRun], frame_period: int = TICKS_PER_FRAME) -> list[Label]:
+    def labels(self, runs: Sequence[StateRun]) -> list[Label]:
         """An alignment in tied states, as training targets of a network.
 
         Parameters
         ----------
         runs : sequence of StateRun
-        frame_period : int
-            Frame period in 100 ns ticks.
 
         Returns
         -------
@@ -84,7 +82,8 @@ class TiedSystem:
             Times in 100 ns ticks.
         """
         return [
-            Label(run.start * frame_period, run.end * frame_period, self.senone(run.model, run.state)) for run in runs
+            Label(run.start * TICKS_PER_FRAME, run.end * TICKS_PER_FRAME, self.senone(run.model, run.state))
+            for run in runs
         ]
 
 

@@ -145,9 +145,9 @@ class IvectorModel:
         terms = self.extractor.terms(Statistics(occupancy[None], total[None]))
         return self.extractor.expected(*terms, self.prior_scale(occupancy.sum()))[0].astype(np.float32)
 
-    def online(self, frames: np.ndarray, state: "SpeakerState | None" = None) -> np.ndarray:
+    def online(self, frames: np.ndarray) -> np.ndarray:
         """Return the i-vectors (D, ceil(T / period)) float32 that a stream gives for frames (d, T)."""
-        stream = self.stream(state)
+        stream = self.stream()
         return np.concatenate([stream.push(frames), stream.finish()], axis=1)
 
     def stream(self, state: "SpeakerState | None" = None) -> "IvectorStream":

@@ -456,11 +456,11 @@ def split_fields(line: str, where: str, exact: bool = False) -> list[tuple[str, 
             position = end
 
 
-def chunks(lines: list[str], first: int, last: int, size: int = ROWS_AT_ONCE) -> Iterator[tuple[int, list[list[str]]]]:
-    """Yield (index of the first line, fields of each line) of lines[first:last] in chunks of `size` lines.
+def chunks(lines: list[str], size: int = ROWS_AT_ONCE) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield (index of the first line, fields of each line) of chunks of `size` lines.
 
     Converting a whole column with map() or numpy is several times faster than converting line by line; chunks limit the
     memory that the split fields need.
     """
-    for begin in range(first, last, size):
-        yield begin, [line.split() for line in lines[begin : min(begin + size, last)]]
+    for begin in range(0, len(lines), size):
+        yield begin, [line.split() for line in lines[begin : begin + size]]

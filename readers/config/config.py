@@ -2,7 +2,7 @@
 
     config = load_config(["configFile=base.cntk+exp.cntk", "TIMIT_Train=[SGD=[maxEpochs=5]]"])
     sgd = config.block("TIMIT_Train").block("SGD")
-    sgd.int("maxEpochs"), sgd.ints("minibatchSize", "256").at(3), sgd.where("maxEpochs")
+    sgd.int("maxEpochs"), sgd.ints("minibatchSize", "256")[3], sgd.where("maxEpochs")
 
 Names are case-insensitive.  A name that is not set in a block is looked up in the enclosing blocks.  `$Name$` in a
 value is replaced when the value is read, as seen from the block that sets the value.  A block of an enclosing block

@@ -38,10 +38,6 @@ class Schedule(tuple[Any, ...]):
             return Schedule(super().__getitem__(index))
         return super().__getitem__(min(index, len(self) - 1))
 
-    def at(self, epoch: int) -> Any:
-        """Return the value for an epoch, counted from 0."""
-        return self[epoch]
-
 
 def parse_int(text: str, where: str, what: str) -> int:
     """Parse a decimal integer of at most 64 bits; `1e6` and `256.0` are integers, too."""

@@ -55,15 +55,13 @@ _NOT_TAKEN = {
 }
 
 
-def read_mmf(paths: str | Path | Sequence[str | Path], hmm_set: HmmSet | None = None) -> HmmSet:
+def read_mmf(paths: str | Path | Sequence[str | Path]) -> HmmSet:
     """Read the models of one or several MMF files.
 
     Parameters
     ----------
     paths : path or sequence of path
         Files, read in this order.  A file that begins with <BEGINHMM> holds one model, named after the file.
-    hmm_set : HmmSet, optional
-        Earlier set to add to.
 
     Returns
     -------
@@ -79,7 +77,7 @@ def read_mmf(paths: str | Path | Sequence[str | Path], hmm_set: HmmSet | None = 
     ----------
     HTK Book 3.4, section 7.10.
     """
-    hmm_set = hmm_set or HmmSet()
+    hmm_set = HmmSet()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         _Parser(path, hmm_set).parse()
     return hmm_set

@@ -80,42 +80,40 @@ class Acceptor:
 ArcColumns = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
-def read_acceptor(path: str | Path, symbols: list[str] | None = None) -> Acceptor:
+def read_acceptor(path: str | Path) -> Acceptor:
     """Read an acceptor in AT&T text format.
 
     Parameters
     ----------
     path : path
         Text file, plain or gzip.
-    symbols : list of str, optional
-        The allowed labels, epsilon first.  By default labels are numbered in the order in which they appear.
 
     Returns
     -------
     Acceptor
-        States keep their numbers, unless these are large and mostly unused; then they are renumbered densely.
+        States keep their numbers, unless these are large and mostly unused; then they are renumbered densely.  Labels
+        are numbered in the order in which they appear.
 
     Raises
     ------
     FormatError
-        With file and line, for an empty file, a malformed line, a label that is not in symbols and a repeated final
-        state.
+        With file and line, for an empty file, a malformed line and a repeated final state.
 
     References
     ----------
     CNTK book 6.1.1; OpenFst's text format (fstprint).
     """
     lines = read_lines(path)
-    ids = {EPSILON: 0} if symbols is None else {name: i for i, name in enumerate(symbols)}
+    ids = {EPSILON: 0}
     arcs: list[ArcColumns] = []
     finals: dict[int, float] = {}
     start = None
-    for begin, rows in chunks(lines, 0, len(lines)):
+    for begin, rows in chunks(lines):
         try:
             start = _first_state(rows) if start is None else start
-            arcs.append(_parse_rows(rows, ids, finals, grow=symbols is None))
-        except (ValueError, KeyError, OverflowError):
-            _blame(rows, begin, ids, finals, symbols is None, path)
+            arcs.append(_parse_rows(rows, ids, finals))
+        except (ValueError, OverflowError):
+            _blame(rows, begin, finals, path)
             raise
     if start is None:
         raise FormatError(f"{path}: no arcs and no final state; expected lines `source target label [cost]`")
@@ -160,7 +158,7 @@ def _state(text: str) -> int:
     return int(text)
 
 
-def _parse_rows(rows: list[list[str]], ids: dict[str, int], finals: dict[int, float], grow: bool) -> ArcColumns:
+def _parse_rows(rows: list[list[str]], ids: dict[str, int], finals: dict[int, float]) -> ArcColumns:
     """Return (source, target, label, cost) of a chunk; raises any exception if a row is wrong."""
     arcs = [row for row in rows if len(row) in (3, 4)]
     new_finals: dict[int, float] = {}  # added only when the whole chunk is correct
@@ -179,9 +177,8 @@ def _parse_rows(rows: list[list[str]], ids: dict[str, int], finals: dict[int, fl
     if not ((np.abs(cost) <= MOST_COST) | (cost == np.inf)).all():
         raise ValueError
     labels = [row[2] for row in arcs]
-    if grow:
-        for name in dict.fromkeys(labels):
-            ids.setdefault(name, len(ids))
+    for name in dict.fromkeys(labels):
+        ids.setdefault(name, len(ids))
     label = np.array([ids[name] for name in labels], np.int32)
     finals.update(new_finals)
     return source, target, label, cost.astype(np.float32)
@@ -202,14 +199,7 @@ def _cost(text: str) -> float:
     return value
 
 
-def _blame(
-    rows: list[list[str]],
-    begin: int,
-    ids: dict[str, int],
-    finals: dict[int, float],
-    grow: bool,
-    path: str | Path,
-) -> None:
+def _blame(rows: list[list[str]], begin: int, finals: dict[int, float], path: str | Path) -> None:
     """Find the first wrong row and raise FormatError for it."""
     final_states = set(finals)
     for number, row in enumerate(rows, begin + 1):
@@ -238,24 +228,19 @@ def _blame(
             if int(row[0]) in final_states:
                 raise FormatError(f"{where}: state {row[0]} is final twice; expected each once")
             final_states.add(int(row[0]))
-        elif row and not grow and row[2] not in ids:
-            raise FormatError(
-                f"{where}: label {row[2]!r} is not in the symbol table; expected one of its {len(ids)} names"
-            )
 
 
-def write_acceptor(path: str | Path, acceptor: Acceptor, digits: int = 9) -> None:
+def write_acceptor(path: str | Path, acceptor: Acceptor) -> None:
     """Write an acceptor as tab-separated text; gzip-compressed if the name ends in .gz.
 
-    The lines of the start state come first, because the first line defines it.  Costs of 0 are omitted.
+    The lines of the start state come first, because the first line defines it.  Costs of 0 are omitted; nine digits
+    restore the others exactly.
 
     Parameters
     ----------
     path : path
         File to write.
     acceptor : Acceptor
-    digits : int
-        Significant digits of the costs; 9 restore float32 exactly.
 
     Raises
     ------
@@ -272,13 +257,13 @@ def write_acceptor(path: str | Path, acceptor: Acceptor, digits: int = 9) -> Non
         if not name or name.split() != [name]:
             raise GraphError(f"{path}: label {name!r} cannot be written; expected no blanks in it")
     arcs = [
-        f"{s}\t{t}\t{symbols[l]}\n" if c == 0 else f"{s}\t{t}\t{symbols[l]}\t{c:.{digits}g}\n"
+        f"{s}\t{t}\t{symbols[l]}\n" if c == 0 else f"{s}\t{t}\t{symbols[l]}\t{c:.9g}\n"
         for s, t, l, c in zip(
             acceptor.source.tolist(), acceptor.target.tolist(), acceptor.label.tolist(), acceptor.cost.tolist()
         )
     ]
     finals = [
-        f"{state}\n" if cost == 0 else f"{state}\t{cost:.{digits}g}\n"
+        f"{state}\n" if cost == 0 else f"{state}\t{cost:.9g}\n"
         for state, cost in zip(acceptor.final.tolist(), acceptor.final_cost.tolist())
     ]
     first = np.flatnonzero(acceptor.source == acceptor.start)

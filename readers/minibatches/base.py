@@ -415,7 +415,7 @@ def open_writer(config: Config) -> Writer:
     return writer
 
 
-def reader_class(config: Config) -> type:
+def reader_class(config: Config) -> type[Any]:
     """Return the class that readerType selects.  Raises ConfigError if there is none."""
     return _pick(config, "readerType", ReaderBlock.from_block(config).reader_type, READERS, Reader)
 

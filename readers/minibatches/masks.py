@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from readers.config.config import Config
 from readers.config.feature_record import FeatureRecord
-from readers.config.options import Options, check_keys, given, option
+from readers.config.options import Options, given, option
 from readers.errors import ConfigError
 
 SPECTRA = ("FBANK", "MELSPEC")  # kinds whose rows are channels
@@ -40,7 +40,7 @@ class MaskOptions(Options):
     @classmethod
     def from_block(cls, block: Config, **values: Any) -> Self:
         """Return the options that a block sets.  Raises ConfigError, also for an unknown name."""
-        check_keys(block, cls.option_keys(), {})
+        block.refuse_unknown(cls.option_keys())
         return super().from_block(block, where=block.where(), **values)
 
 

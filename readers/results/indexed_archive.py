@@ -30,12 +30,13 @@ from readers.common.files import held, holder, require_writable
 from readers.common.names import by_unique_ends
 from readers.common.report import Figures
 from readers.common.temporary import sync_directory
-from readers.common.text import parse_json
+from readers.common.text import parse_object
 from readers.errors import ConfigError, FormatError
 
 MAGIC, RECORD, INDEX, VERSION, ALIGNMENT = b"ARGOREC\n", b"RECD", b"INDX", 1, 64
 TYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 MOST_DIMENSIONS, PARTIAL = 4, ".part"
+OBJECT = "a JSON object; make the file again"
 _START, _HEAD, _END = struct.Struct("<8sIII"), struct.Struct("<4sII"), struct.Struct("<Q8s")
 _MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
@@ -334,22 +335,12 @@ def _read_start(file: BinaryIO, path: Path, kind: str) -> tuple[dict[str, Any], 
     text = file.read(length) if length <= os.fstat(file.fileno()).st_size - _START.size else b""
     if zlib.crc32(text) != checksum or len(text) != length:
         raise FormatError(f"{path}: the first {length} bytes are damaged; expected a description; make the file again")
-    description = _parse_object(text, str(path))
+    description = parse_object(text, path, OBJECT)
     if description.get("kind") != (kind or description.get("kind")) or not isinstance(
         description.get("metadata"), dict
     ):
         raise FormatError(f"{path}: archive of {description.get('kind')}; expected an archive of {kind}")
     return description["metadata"], _aligned(_START.size + length)
-
-
-def _parse_object(text: bytes, where: str) -> dict[str, Any]:
-    try:
-        content = parse_json(text.decode())
-    except (ValueError, RecursionError) as fault:
-        raise FormatError(f"{where}: no JSON ({fault}); expected an object; make the file again") from None
-    if not isinstance(content, dict):
-        raise FormatError(f"{where}: JSON that is no object; expected one; make the file again")
-    return content
 
 
 def _framed(
@@ -367,7 +358,7 @@ def _framed(
     text = content[begin : begin + length].tobytes()
     if zlib.crc32(text) != checksum:
         raise FormatError(f"{where}: wrong checksum at byte {place}; expected {checksum:08x}; make the file again")
-    return _parse_object(text, where), end
+    return parse_object(text, where, OBJECT), end
 
 
 def _parse_record(record: dict[str, Any], content: np.ndarray, where: str) -> tuple[dict[str, np.ndarray], int]:

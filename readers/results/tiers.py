@@ -13,8 +13,6 @@ class Interval(NamedTuple):
     text : str
     line : int
         Line of the file, counted from 1.
-    name, parent : str
-        Of ELAN: identifiers of the annotation, and of the one that it refers to; "" without one.
     divides : tuple of float, or None
         Of ELAN: start and end (seconds) of what is divided into equal parts, of which this is one, because the file
         gives it no times of its own; None if it does, or if an annotation with times has only this one.
@@ -24,8 +22,6 @@ class Interval(NamedTuple):
     end: float
     text: str
     line: int = 0
-    name: str = ""
-    parent: str = ""
     divides: tuple[float, float] | None = None
 
 

@@ -168,9 +168,7 @@ def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: No
     return top
 
 
-def add_lstm_layer(
-    network: Network, options: LstmOptions, layer: int, x: Node, component: int | None = None, prefix: str = ""
-) -> Node:
+def add_lstm_layer(network: Network, options: LstmOptions, layer: int, x: Node, component: int | None = None) -> Node:
     """Add an LSTM layer, eq. 2.178 to 2.182, with the nonlinearity of the first layer in the gates.
 
     The names of the parameters end in `component`. They are created in the order in which CNTK draws their values. A
@@ -185,24 +183,24 @@ def add_lstm_layer(
     def parameter(kind: str, gate: str, cols: int) -> None:
         name = f"{kind}{gate.upper()}"
         parameters[name] = network.add(
-            "LearnableParameter", f"{prefix}{name}{number}", rows=rows, cols=cols, **options.initial()
+            "LearnableParameter", f"{name}{number}", rows=rows, cols=cols, **options.initial()
         )
 
     def add(kind: str, name: str, *operands: Node) -> Node:
-        return network.add(kind, f"{prefix}{name}{layer + 1}", *operands)
+        return network.add(kind, f"{name}{layer + 1}", *operands)
 
     for gate in (gate for gate in "oifc" if gate in gates):
         parameter("WX", gate, columns)
     first = options.initial_gates | {"c": 0.0}
     for gate in (gate for gate in "ocif" if gate in gates):
         parameters[f"B{gate.upper()}"] = network.add(
-            "LearnableParameter", f"{prefix}b{gate}{number}", rows=rows, cols=1, init="fixedValue", value=first[gate]
+            "LearnableParameter", f"b{gate}{number}", rows=rows, cols=1, init="fixedValue", value=first[gate]
         )
     for gate in (gate for gate in "ifoc" if gate in gates):
         parameter("WH", gate, rows)
         if gate != "c":
             parameter("WC", gate, 1)
-    past_h, past_c = (add_delay(network, options, f"{prefix}Past{letter}{layer + 1}", rows) for letter in "HC")
+    past_h, past_c = (add_delay(network, options, f"Past{letter}{layer + 1}", rows) for letter in "HC")
 
     def gate_of(gate: str, cell: Node | None) -> Node:
         up = gate.upper()

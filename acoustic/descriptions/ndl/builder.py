@@ -12,7 +12,7 @@ from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network.network import Network
 from readers.common.files import write_lines
 from readers.config.config import Config
-from readers.config.options import check_keys, given, option
+from readers.config.options import given, option
 from readers.errors import ConfigError
 
 
@@ -55,7 +55,7 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
         With file and line, for syntax errors and for nodes that do not fit together.
     """
     if block.text("run", "").lower() != block.name.lower():  # else its content is the description
-        check_keys(block, NdlOptions.option_keys(), {})
+        block.refuse_unknown(NdlOptions.option_keys())
     macros = read_macros(block)
     options = NdlOptions.from_block(block, macros=macros)
     loaded, script = _from_file(block, options) if options.path else _from_configuration(block, options)

@@ -80,7 +80,7 @@ class Connection:
         by_option = {name.lower(): option for option in kind.options for name in (option.name, *option.aliases)}
         for name, value in planned.named:
             option = by_option.get(name.lower())
-            if name.lower() == "tag" and not self._keeps_tag(planned, option, value):
+            if name.lower() == "tag" and not self._keeps_tag(option, value):
                 continue
             if option is not None:
                 self._give(option, value, planned)
@@ -89,7 +89,7 @@ class Connection:
                 planned.options[name] = self._text(value)
         for name, argument in zip(self._positions(planned), planned.arguments):
             if name in kind.operand_names:
-                planned.operands.append(self._operand(argument, planned))
+                planned.operands.append(self._operand(argument))
             else:
                 self._give(by_option[name.lower()], argument, planned)
         for name in unread_options(kind, planned.options):
@@ -138,7 +138,7 @@ class Connection:
             raise ConfigError(f"{planned.where}: parameter mismatch: {argument_count}; expected {signature(kind)}")
         return names
 
-    def _keeps_tag(self, planned: Planned, option: Option | None, value: Reference) -> bool:
+    def _keeps_tag(self, option: Option | None, value: Reference) -> bool:
         """Return whether the node type has the tag as an option; the lists of tagged nodes are kept elsewhere."""
         return option is not None and self._text(value).lower() in ("feature", "label")
 
@@ -182,7 +182,7 @@ class Connection:
             return None if sizes else self._option(value, found.arguments[0], found)
         return None
 
-    def _operand(self, value: Any, planned: Planned) -> Planned | Node:
+    def _operand(self, value: Any) -> Planned | Node:
         """Return the node of an argument; a number becomes a Constant (1x1)."""
         resolved = self._names.resolve(value)
         return self._constant(resolved) if isinstance(resolved, Reference) else resolved

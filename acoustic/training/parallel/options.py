@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from readers.config.config import Config
-from readers.config.options import Options, check_keys, given, idle_notes, option
+from readers.config.options import Options, given, idle_notes, option
 from readers.config.values import parse_bool
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
@@ -186,7 +186,7 @@ def parallel_options(sgd: Config, new: bool = True, bits: int = 32) -> ParallelO
     if block is None or not block.has("numJobs"):
         return None
     keys = [*ParallelOptions.option_keys(), *MethodOptions.option_keys()]
-    check_keys(block, [*keys, *BLOCKS, *WITHOUT_EFFECT], {})
+    block.refuse_unknown([*keys, *BLOCKS, *WITHOUT_EFFECT])
     method = _method(block)
     if method == NONE:
         return None
@@ -289,7 +289,7 @@ def _tools_samples(block: Config, jobs: int) -> int:
     if not block.has_own(AVERAGING):
         return MethodOptions.from_block(block).samples
     inner = block.block(AVERAGING)
-    check_keys(inner, [*AveragingOptions.option_keys(), *AVERAGING_IDLE], {})
+    inner.refuse_unknown([*AveragingOptions.option_keys(), *AVERAGING_IDLE])
     names = [name for name in AveragingOptions.option_keys() if inner.has_own(name)]
     if len(names) > 1:
         raise ConfigError(f"{inner.where(names[1])}: {names[1]} is given beside {names[0]}; expected one of them")
@@ -304,7 +304,7 @@ def _check_gradients(block: Config, bits: int) -> None:
     if not block.has_own(DATA_PARALLEL):
         return
     inner = block.block(DATA_PARALLEL)
-    check_keys(inner, [*GradientOptions.option_keys(), *GRADIENT_IDLE], {})
+    inner.refuse_unknown([*GradientOptions.option_keys(), *GRADIENT_IDLE])
     options = GradientOptions.from_block(inner)
     if options.gradient_bits not in (None, bits):
         raise ConfigError(

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from acoustic.training.rules.base import Rule
 from readers.config.options import option
 
-METHODS = ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"
+ONLINE, SIMPLE = "online", "simple"
 FIRST_UPDATES = 10  # minibatches that all update the estimates
 
 

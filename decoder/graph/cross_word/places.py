@@ -152,7 +152,7 @@ class _Search:
     def places(self) -> WordPlaces:
         layout, table = self.layout, self.table
         size = table.num_phones
-        rows = self._witnesses(size)
+        rows = self._witnesses()
         ends = self._last_pairs(rows)
         pairs = np.unique(ends[self.is_single[rows]])
         a, b = np.divmod(pairs, size)
@@ -188,7 +188,7 @@ class _Search:
         pairs: np.ndarray = phones[each, last - 1] * self.table.num_phones + phones[each, last]
         return pairs
 
-    def _witnesses(self, size: int) -> np.ndarray:
+    def _witnesses(self) -> np.ndarray:
         """Return a few words of two or more phones for each pair of last phones, and for each first phone."""
         rows = self.long
         if not rows.size:

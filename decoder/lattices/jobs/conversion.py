@@ -61,7 +61,10 @@ def write_kaldi(options: KaldiOptions, *, progress: Progress = silent) -> KaldiR
     if not lattices:
         return KaldiResult(report, (), ())
     words = _numbered_words(options.words, (word for lattice in lattices.values() for word in lattice.word))
-    write_kaldi_lattices(options.output, lattices.items(), words, binary=options.binary, compact=not options.plain)
+    write_kaldi_lattices(
+        options.output, lattices.items(), words, binary=options.binary, compact=not options.plain,
+        period=options.frame_period,
+    )  # fmt: skip
     scales = {lattice.acoustic_scale for lattice in lattices.values()}
     return KaldiResult(report, (options.output,), tuple(sorted(scales)))
 

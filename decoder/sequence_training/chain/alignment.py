@@ -132,7 +132,6 @@ def chain_labels(
     segments: PhoneSegments,
     outputs: ChainOutputs,
     timing: ChainTiming,
-    frame_period: int = TICKS_PER_FRAME,
 ) -> list[Label]:
     """Return an alignment in the outputs of the chain topology, for tying and for training on frames.
 
@@ -143,8 +142,6 @@ def chain_labels(
     segments : PhoneSegments
     outputs : ChainOutputs
     timing : ChainTiming
-    frame_period : int
-        Input frame period in 100 ns ticks.
 
     Returns
     -------
@@ -164,8 +161,8 @@ def chain_labels(
     labels = []
 
     def add(begin: int, end: int, output: int) -> None:
-        last = min(end * timing.subsampling, segments.num_frames)
-        labels.append(Label(begin * timing.subsampling * frame_period, last * frame_period, outputs.names[output]))
+        start, stop = begin * timing.subsampling, min(end * timing.subsampling, segments.num_frames)
+        labels.append(Label(start * TICKS_PER_FRAME, stop * TICKS_PER_FRAME, outputs.names[output]))
 
     for begin, end, (first, further) in zip(begins.tolist(), ends.tolist(), outputs_of(numbers, outputs)):
         add(begin, begin + 1, first)

@@ -17,8 +17,8 @@ in has the same checks, and names the option as its user wrote it.
 """
 
 from readers.config.options.declaration import Option, OptionFault, Range, given, option
-from readers.config.options.names import check_keys, idle_notes
+from readers.config.options.names import idle_notes
 from readers.config.options.options import Options, group, like, located_faults
 
-__all__ = ["Option", "OptionFault", "Options", "Range", "check_keys", "given", "group", "idle_notes"]
+__all__ = ["Option", "OptionFault", "Options", "Range", "given", "group", "idle_notes"]
 __all__ += ["like", "located_faults", "option"]

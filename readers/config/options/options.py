@@ -20,19 +20,17 @@ RAISES = "\n\nRaises\n"
 READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Path: "path"}  # the method of Config for a type
 
 
-def group(options: "type[Options]", help: str = "", **others: Any) -> Any:
+def group(options: "type[Options]", **others: Any) -> Any:
     """Declare a field of Options that is a group of other options: a block, or flags among those of the command.
 
     Parameters
     ----------
     options : type of Options
         Its options.
-    help : str
-        What the group is for.
     **others : object
         Further keywords of `option`.
     """
-    return field(default_factory=options, metadata=option(help=help, **others).metadata)
+    return field(default_factory=options, metadata=option(help="", **others).metadata)
 
 
 def like(options: "type[Options]", name: str, default: Any = MISSING, **changes: Any) -> Any:

@@ -69,11 +69,6 @@ class Contents:
         elements = self.elements.get(kind, [])
         return {self.required(element, attribute): element.attributes.get(value, "") for element in elements}
 
-    def vocabularies(self) -> dict[str, dict[str, str]]:
-        """Return the values of the entries of each controlled vocabulary by their identifiers."""
-        elements = self.elements.get("CONTROLLED_VOCABULARY", [])
-        return {self.required(element, "CV_ID"): _entries(element) for element in elements}
-
     def timed_tiers(self) -> tuple[Tier, ...]:
         """Return the tiers with the times of their annotations."""
         times = SlotTimes({name: self.value(slot) for name, slot in self.slots.items()})
@@ -161,8 +156,6 @@ class Contents:
                     end / 1000,
                     canonical(text),
                     annotation.line,
-                    annotation.attributes["ANNOTATION_ID"],
-                    annotation.attributes.get("ANNOTATION_REF", ""),
                     None if divides is None else (divides[0] / 1000, divides[1] / 1000),
                 )
             )
@@ -178,12 +171,3 @@ def annotations_of(tier: Element) -> Iterator[Element]:
         for member in annotation.members:
             if member.name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
                 yield member
-
-
-def _entries(vocabulary: Element) -> dict[str, str]:
-    """Return the values of a vocabulary's entries; entries of versions before 2.8 have no identifiers but values."""
-    entries = {element.text: element.text for element in vocabulary.all("CV_ENTRY")}
-    for element in vocabulary.all("CV_ENTRY_ML"):
-        values = [value.text for value in element.all("CVE_VALUE")]
-        entries[element.attributes.get("CVE_ID", "")] = values[0] if values else ""
-    return entries

@@ -9,7 +9,7 @@ ELAN Annotation Format, schema EAFv3.0 (http://www.mpi.nl/tools/elan/EAFv3.0.xsd
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,26 +50,18 @@ class ElanDocument:
         In the order of the file.
     media : tuple of str
         Addresses of the recordings.
-    properties : dict of str to str
     languages : dict of str to str
         Name by identifier.
-    vocabularies : dict of str to dict of str to str
-        Values of the entries of each controlled vocabulary by identifier; those of external ones are elsewhere.
-    external_references : dict of str to str
-        Address by identifier.
-    constraints : dict of str to str
-        Stereotype of each linguistic type, such as "Symbolic_Subdivision"; "" of independent tiers.
+    vocabularies : tuple of str
+        Identifiers of the controlled vocabularies.
     """
 
     path: str | Path
     raw: bytes
     tiers: tuple[Tier, ...]
     media: tuple[str, ...] = ()
-    properties: dict[str, str] = field(default_factory=dict)
     languages: dict[str, str] = field(default_factory=dict)
-    vocabularies: dict[str, dict[str, str]] = field(default_factory=dict)
-    external_references: dict[str, str] = field(default_factory=dict)
-    constraints: dict[str, str] = field(default_factory=dict)
+    vocabularies: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, raw: bytes, path: str | Path) -> Self:
@@ -87,11 +79,8 @@ class ElanDocument:
             raw,
             contents.timed_tiers(),
             tuple(element.attributes.get("MEDIA_URL", "") for element in contents.header.all("MEDIA_DESCRIPTOR")),
-            {element.attributes.get("NAME", ""): element.text for element in contents.header.all("PROPERTY")},
             contents.table("LANGUAGE", "LANG_ID", "LANG_LABEL"),
-            contents.vocabularies(),
-            contents.table("EXTERNAL_REF", "EXT_REF_ID", "VALUE"),
-            contents.table("LINGUISTIC_TYPE", "LINGUISTIC_TYPE_ID", "CONSTRAINTS"),
+            tuple(contents.table("CONTROLLED_VOCABULARY", "CV_ID", "DESCRIPTION")),
         )
 
     @classmethod
@@ -137,22 +126,6 @@ class ElanDocument:
         """
         document, content = parse(self.raw, self.path)
         return type(self).parse(encoded(Editor(document, content, self.path).add(tiers), self.raw), self.path)
-
-    def with_texts(self, texts: Mapping[str, str]) -> Self:
-        """Return the document with other texts of annotations.
-
-        Parameters
-        ----------
-        texts : mapping of str to str
-            Text by identifier of the annotation, `Interval.name`.
-
-        Raises
-        ------
-        FormatError
-            For an annotation that the document does not have.
-        """
-        document, content = parse(self.raw, self.path)
-        return type(self).parse(encoded(Editor(document, content, self.path).replace(texts), self.raw), self.path)
 
 
 def read_elan(path: str | Path) -> ElanDocument:

@@ -39,26 +39,6 @@ class Editor:
         self.edits: list[tuple[int, int, str]] = []  # first byte, byte after the last, new text
         self.inserted: dict[str, list[str]] = {kind: [] for kind in ORDER}  # new elements of the document
 
-    def replace(self, texts: Mapping[str, str]) -> bytes:
-        """Return the content with other texts of annotations."""
-        for name, text in texts.items():
-            if name not in self.contents.annotations:
-                raise FormatError(f"{self.path}: no annotation {name[:60]!r}; expected one of the document")
-            annotation = self.contents.annotations[name]
-            value = f"<ANNOTATION_VALUE>{_escaped(text)}</ANNOTATION_VALUE>"
-            values = annotation.all("ANNOTATION_VALUE")
-            if values and values[0].text_start >= 0:
-                self.edits.append((values[0].text_start, values[0].text_end, _escaped(text)))
-            elif values:
-                self.edits.append((values[0].start, values[0].end, value))
-            elif annotation.text_start >= 0:
-                self.edits.append((annotation.text_start, annotation.text_end, value))
-            else:
-                raise FormatError(
-                    f"{self.contents.where(annotation)}: an empty element; expected ANNOTATION_VALUE in it"
-                )
-        return self._edited()
-
     def add(self, tiers: Sequence[Tier]) -> bytes:
         """Return the content with more tiers."""
         contents = self.contents

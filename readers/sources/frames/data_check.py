@@ -79,14 +79,6 @@ class ReaderSummary:
     vocabularies: dict[str, VocabularyRecord] = field(default_factory=dict)
     ignores_feature_mismatch: bool = False
 
-    def dims(self) -> dict[str, int]:
-        """Rows of each stream, as `Reader.dims`."""
-        return self.streams
-
-    def places(self) -> dict[str, str]:
-        """Place of each stream in the configuration, as `Reader.places`."""
-        return self.where
-
 
 def check_reader(
     config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None, progress: Progress
@@ -133,14 +125,12 @@ def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
 
 def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderSummary:
     """Check a reader without a check of its own by opening it and, with `read`, reading all utterances."""
-    for name, value in getattr(reader_class(block), "check_settings", {}).items():
+    for name, value in reader_class(block).check_settings.items():
         block.merge(Source.from_text(f"{name}={value}", "set by the check"))
     with open_reader(block, write=write, progress=progress) as reader:
         findings.extend((*reader.warnings, *_losses(block, reader)))
-        places = reader.places() if hasattr(reader, "places") else {}
         period = getattr(reader, "period", 0)
-        unit = getattr(reader, "unit", "utterances")
-        figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
+        figures = ReaderSummary(reader.dims(), reader.places(), period=period, unit=reader.unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
         figures.features = reader.feature_records()
         figures.vocabularies = reader.vocabularies() if hasattr(reader, "vocabularies") else {}

@@ -114,7 +114,7 @@ def _read_trie(file: BinaryFile) -> list[NgramColumns]:
         num_tables = 2 * num_orders - 3
         tables = scale * file.floats(num_tables << TABLE_BITS, "tables").astype(np.float64).reshape(num_tables, -1)
     unigrams = file.array("u4", 3 * (counts[0] + 1), "unigrams").reshape(-1, 3)
-    weights = scale * _as_floats(file, unigrams[:-1, :2], "unigrams")
+    weights = scale * _as_floats(file, unigrams[:-1, :2])
     words = np.arange(counts[0], dtype=np.int32)[:, None]
     orders = [NgramColumns(words, weights[:, 0].copy(), weights[:, 1].copy())]
     bounds = unigrams[:, 2].astype(np.int64)
@@ -156,7 +156,7 @@ def _read_dump(file: BinaryFile) -> list[NgramColumns]:
     if num_trigrams and not num_bigrams:
         raise file.fault(f"{num_trigrams} trigrams without bigrams", "their histories")
     unigrams = file.array("u4", 4 * (num_words + 1), "unigrams").reshape(-1, 4)
-    weights = _as_floats(file, unigrams[:-1, 1:3], "unigrams")
+    weights = _as_floats(file, unigrams[:-1, 1:3])
     words = np.arange(num_words, dtype=np.int32)[:, None]
     orders = [NgramColumns(words, weights[:, 0].copy(), weights[:, 1].copy())]
     if not num_bigrams:
@@ -180,11 +180,11 @@ def _read_dump(file: BinaryFile) -> list[NgramColumns]:
     return orders
 
 
-def _as_floats(file: BinaryFile, words: np.ndarray, what: str) -> Float64Array:
+def _as_floats(file: BinaryFile, words: np.ndarray) -> Float64Array:
     """Return 32-bit words as the float32 numbers that they are.  Raises FormatError for one that is not finite."""
     values = np.ascontiguousarray(words).view(f"{file.order}f4")
     if not np.isfinite(values).all():
-        raise file.fault(f"{what} with a number that is infinite or NaN", "finite numbers")
+        raise file.fault("unigrams with a number that is infinite or NaN", "finite numbers")
     return values.astype(np.float64)
 
 

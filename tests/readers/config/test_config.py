@@ -259,7 +259,7 @@ def test_schedule_repeats_its_last_value():
     schedule = config("lr=0.8:3.2*14:0.08").floats("lr")
     assert isinstance(schedule, Schedule)
     assert len(schedule) == 16
-    assert [schedule.at(e) for e in (0, 1, 14, 15, 16, 1000)] == [0.8, 3.2, 3.2, 0.08, 0.08, 0.08]
+    assert [schedule[e] for e in (0, 1, 14, 15, 16, 1000)] == [0.8, 3.2, 3.2, 0.08, 0.08, 0.08]
     assert schedule[-1] == 0.08
     assert list(schedule[:2]) == [0.8, 3.2]
 

@@ -26,11 +26,6 @@ class Recording:
     audio: Path
     utterances: tuple[Utterance, ...]
 
-    @property
-    def speakers(self) -> tuple[str, ...]:
-        """Its speakers, in the order of their first utterances."""
-        return tuple(dict.fromkeys(utterance.speaker for utterance in self.utterances))
-
 
 def recordings_of(corpus: Corpus, source: Path) -> list[Recording]:
     """Return the recordings of a corpus, in the order of their names.
