@@ -415,6 +415,14 @@ def test_lattices_of_kaldi_are_read(place, capsys, form):
         )
 
 
+def test_lattices_of_kaldi_keep_the_frames_of_a_subsampled_network(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\n")
+    (place / "lat.1").write_text("u1\n0\t1\t1\t1,2,3_3_4\n1\n\n")
+    arguments = ["--kaldi-words", place / "words.txt", "--lattices", place / "lat.1", "--frame-period", 0.03]
+    assert run(place, capsys, "kaldi", "-o", place / "again", "--words", place / "words.txt", *arguments)[0] == 0
+    assert (place / "again").read_text().splitlines()[1].endswith(",3_3_4")
+
+
 def test_faults_of_lattices_of_kaldi(place, capsys):
     table = place / "words.txt"
     assert run(place, capsys, "kaldi", "-o", place / "lat.1", "--words", table)[0] == 0
