@@ -69,8 +69,7 @@ class Program(BoundArrays):
         self._listed: tuple[Any, list[Any]] = (None, [])  # what the lists depend on, and the stored matrices
         self._traced: set[str] = set()
         self._of_parameters = self._forward = self._backward = Pass(self.backend.team, [], compiled=False)
-        self._backward_key: Any = None
-        self._layers: list[LayerUpdate | None] = []
+        self._backward_lists: dict[bool, tuple[Any, list[Any], Pass]] = {}  # with gaps and without
 
     def __iter__(self) -> Iterator[Operation]:
         """The operations of the last passes, in an order in which they may run one after the other."""
@@ -149,7 +148,7 @@ class Program(BoundArrays):
         slots = None if pass_inputs.context.sequences is None else pass_inputs.context.sequences.num_slots
         key = words, slots if self._loops else slots is not None
         if self._listed[0] != key or not same(self._arrays(), self._listed[1]):
-            self._listed, self._backward_key, self._key = (None, []), None, key  # also if listing is interrupted
+            self._listed, self._backward_lists, self._key = (None, []), {}, key  # also if listing is interrupted
             self._list_forward()
             self._listed = key, self._arrays()
 
@@ -239,12 +238,13 @@ class Program(BoundArrays):
         self.sink = sink
         self.real = None if gaps is None else RealFrames.of_gaps(self.backend.xp, gaps, shares)
         layers = [self._layer_of(*product) for product in self._layer_products]
-        key = gaps is None, sink.takes_parts, sink.takes_touched, sink.key if sink.takes_parts else None
-        if key != self._backward_key or not same(layers, self._layers):
-            self._backward_key = None  # also if listing is interrupted
+        key = sink.takes_parts, sink.takes_touched, sink.key if sink.takes_parts else None
+        listed = self._backward_lists.pop(gaps is None, None)  # also if listing is interrupted
+        if listed is None or listed[0] != key or not same(layers, listed[1]):
             updates = {parameter.name: layer for (parameter, *_), layer in zip(self._layer_products, layers) if layer}
-            self._backward = self._pass(BackwardLister(self, updates).phases(), "backward")
-            self._backward_key, self._layers = key, layers
+            listed = key, layers, self._pass(BackwardLister(self, updates).phases(), "backward")
+        self._backward_lists[gaps is None] = listed
+        self._backward = listed[2]
         for node in self._finished:
             node.touch()  # it is about to be changed
         self._backward.run()

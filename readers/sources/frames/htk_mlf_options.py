@@ -79,6 +79,9 @@ class ReaderOptions(MismatchOptions, VisitOptions):
     parallel: Sequence[int] = option(
         (1,), "number of utterances side by side, for each epoch", least=1, cntk="nbruttsineachrecurrentiter"
     )
+    similar_lengths: bool = option(
+        False, "fill a minibatch with whole utterances of similar length, so that few of its columns are gaps"
+    )
     page_directory: Path | None = option(
         None, "directory of the page file (default: that of temporary files)", cntk="pageFilePath"
     )
@@ -105,6 +108,8 @@ class ReaderOptions(MismatchOptions, VisitOptions):
         self.require("truncated", not (self.frame_mode and self.truncated), text)
         single = not self.frame_mode or set(self.parallel) == {1}
         self.require("parallel", single, f"is {':'.join(map(str, self.parallel))}; expected 1 in frameMode")
+        whole = "is true; expected false in frameMode and with {truncated}, where there are no whole utterances"
+        self.require("similar_lengths", not (self.similar_lengths and (self.frame_mode or self.truncated)), whole)
         needed = "expected {truncated}=true with it: whole utterances need no look-ahead"
         self.require("ahead", self.truncated or not self.ahead, f"is {self.ahead}; {needed}")
         self.excerpts.check(self.frame_mode, self.truncated)

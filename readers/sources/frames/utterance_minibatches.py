@@ -7,6 +7,7 @@ readers.minibatches.sequence_packing.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -127,6 +128,7 @@ class UtteranceMinibatches:
         self._chunk_of = chunk_of
         self._first_rows = first_rows
         self._parallel = options.parallel
+        self._similar_lengths = options.similar_lengths
         self._truncated = options.truncated
         self._ahead = options.ahead
         self.keys = UtteranceKeys(features[0].entries, corpus.lines)
@@ -148,8 +150,22 @@ class UtteranceMinibatches:
         lengths = (self._excerpts.num_columns[row.excerpts] + sum(self._options.context)).tolist()
         parallel = self._parallel[epoch]
         if self._truncated:
-            return pack_truncated(lengths, parallel, num_steps, self._ahead)
-        return pack_whole(lengths, parallel)
+            yield from pack_truncated(lengths, parallel, num_steps, self._ahead)
+        elif not self._similar_lengths:
+            yield from pack_whole(lengths, parallel)
+        else:
+            for group in self._groups(row, epoch, lengths, parallel):
+                for layout, pieces in pack_whole([lengths[sequence] for sequence in group], parallel):
+                    yield PackedSequences(layout, [each._replace(sequence=group[each.sequence]) for each in pieces])
+
+    def _groups(self, row: _Row, epoch: int, lengths: Sequence[int], parallel: int) -> Iterator[list[int]]:
+        """Yield groups of up to `parallel` sequences of similar length, each of one block, in random order."""
+        blocks = [self._order.sweep(int(sweep))[0].find(int(place)) for sweep, place in zip(row.sweeps, row.places)]
+        for number, (_, members) in enumerate(groupby(range(len(lengths)), lambda k: (row.sweeps[k], blocks[k]))):
+            by_length = sorted(members, key=lengths.__getitem__)  # those of equal length stay in the order of the sweep
+            groups = np.array_split(by_length, -(-len(by_length) // parallel))
+            for which in np.random.default_rng([self._seed, epoch, number]).permutation(len(groups)):
+                yield groups[which].tolist()
 
     def _fill(self, packed: PackedSequences, row: _Row, loaded: dict[int, _Loaded], masked: bool) -> Minibatch:
         layout, pieces = packed

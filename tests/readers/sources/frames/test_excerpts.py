@@ -77,6 +77,25 @@ def test_every_column_once(tiny, method, training):
         assert {minibatch.layout.num_sequences for minibatch in minibatches[:-1]} == {3}
 
 
+@pytest.mark.parametrize("method", ["readMethod=blockRandomize", "maxFramesInMemory=60"])
+@pytest.mark.parametrize("lengths", [LENGTHS, tuple(range(12, 60, 2))])
+def test_minibatches_of_similar_lengths_have_the_same_excerpts_and_fewer_gaps(tiny, method, lengths):
+    corpus = tiny(lengths)
+    options = f"{CHUNKS}\n{method}\nchunkFrames=0" if len(lengths) > len(LENGTHS) else f"{CHUNKS}\n{method}"
+    orders = []
+    for epoch in (0, 1):
+        plain, similar = (read(corpus, f"{options}\nsimilarLengths={each}", epoch, True) for each in ("false", "true"))
+        found = excerpts_of(corpus, similar, epoch)
+        assert sorted(found) == sorted(excerpts_of(corpus, plain, epoch))
+        gaps, gaps_before = (sum(int(each.layout.gaps.sum()) for each in some) for some in (similar, plain))
+        if method == "readMethod=blockRandomize":  # all excerpts are of one block
+            assert gaps < gaps_before
+        again = read(corpus, f"{options}\nsimilarLengths=true", epoch, True)
+        assert excerpts_of(corpus, again, epoch) == found
+        orders.append([each[:2] for each in found])
+    assert orders[0] != orders[1]
+
+
 def test_shifts_are_drawn_for_each_utterance_and_sweep(tiny):
     corpus = tiny(LENGTHS)
     shifts = {}
