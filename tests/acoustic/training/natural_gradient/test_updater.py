@@ -301,10 +301,14 @@ def test_columns_without_a_frame_count_nowhere(method, threads, precision):
         np.testing.assert_allclose(trained[1][node.name].value, node.value, rtol=tolerance, atol=tolerance)
 
 
-def test_factors_without_gaps_are_those_of_the_pass():
-    """Updates from copies of the factors, which have other addresses in every pass, are not in tables."""
-    layout = SequenceLayout.of_lengths((40, 30, 20))
-    real = ~layout.gap_columns
+@pytest.mark.parametrize("lengths", [[(40, 30, 20)], [(40, 30, 20), (40, 40, 40)]])
+def test_factors_without_gaps_are_those_of_the_pass(lengths, monkeypatch):
+    """Updates from copies of the factors, which have other addresses in every pass, are not in tables.
+
+    Passes of as many columns have a list of operations with gaps, and one without.
+    """
+    listed, list_phases = [], backward.BackwardLister.phases
+    monkeypatch.setattr(backward.BackwardLister, "phases", lambda self: (listed.append(1), list_phases(self))[1])
 
     def trained(tables):
         net = Network("float", seed=1, threads=2)
@@ -315,7 +319,9 @@ def test_factors_without_gaps_are_those_of_the_pass():
         net.add("SquareError", "J", "y", net.add("Times", "z", "W", "x"))
         updater = make_updater(net, options(NaturalGradient(rank_in=2, rank_out=2)))
         engine, rng = Engine(net, ["J"], options=EngineOptions(tables=tables)), np.random.default_rng(0)
-        for _ in range(6):
+        for step in range(6):
+            layout = SequenceLayout.of_lengths(lengths[step % len(lengths)])
+            real = np.ones(120, bool) if layout.gap_columns is None else ~layout.gap_columns
             matrices = {name: rng.standard_normal((rows, len(real))) * real for name, rows in (("x", 7), ("y", 5))}
             engine.forward(matrices, training=True, layout=layout)
             updater.begin(RATE, 0.0, layout.num_frames)
@@ -323,6 +329,7 @@ def test_factors_without_gaps_are_those_of_the_pass():
         return net["W"].value
 
     np.testing.assert_allclose(trained(True), trained(False), rtol=1e-5, atol=1e-6)
+    assert len(listed) <= 2 * (1 + len(lengths))  # once more after the first estimate of the layer
 
 
 @pytest.mark.parametrize("tables", [True, False])

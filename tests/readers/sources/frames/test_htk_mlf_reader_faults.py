@@ -292,6 +292,8 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
     [
         ("readMethod=rolling", r"r.cntk:14: reader.readMethod is 'rolling'; expected blockRandomize or rollingWindow"),
         ("truncated=true", "reader.truncated is true; expected false in frameMode"),
+        ("similarLengths=true", "reader.similarLengths is true; expected false in frameMode and with truncated"),
+        ("frameMode=false;truncated=true;similarLengths=true", "similarLengths is true; expected false in frameMode"),
         ("frameMode=false;nbruttsineachrecurrentiter=4:0", "nbruttsineachrecurrentiter is 0; expected at least 1"),
         ("nbruttsineachrecurrentiter=1:4", "nbruttsineachrecurrentiter is 1:4; expected 1"),
         ("frameMode=false;lookAheadFrames=3", "lookAheadFrames is 3; expected truncated=true with it: whole"),
