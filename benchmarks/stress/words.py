@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.stress.donor import PHONES, SILENCE, VOWELS
 from benchmarks.stress.spelling import NEUTRAL, Spelling
+from readers.dictionaries.forms import read_any_dictionary
 from readers.errors import ConfigError
 from readers.htk.dictionary import Pronunciation, write_dictionary
-from readers.language.cmudict import read_cmudict
 
 ONSETS = (
     "b c d f g h j l m n p r s t v w b d f g h k l m n p r s t "
@@ -77,16 +77,14 @@ def rank_words(sentences: Iterable[Sequence[str]]) -> list[str]:
 def read_known(path: Path) -> dict[str, list[tuple[str, ...]]]:
     """Return word -> pronunciations of a CMUdict file, with words in lower case and phones without stress.
 
-    Raises ConfigError, with file and line, for an unknown phone.
+    Raises ConfigError for an unknown phone.
     """
     known: dict[str, list[tuple[str, ...]]] = {}
-    for entry in read_cmudict(path):
+    for entry in read_any_dictionary(path, "cmu"):
         phones = tuple(phone.rstrip("012").lower() for phone in entry.phones)
         unknown = [phone for phone in phones if phone not in PHONES]
         if unknown:
-            raise ConfigError(
-                f"{path}:{entry.line}: phone {unknown[0]} of '{entry.word}'; expected one of CMUdict's {len(PHONES)}"
-            )
+            raise ConfigError(f"{path}: phone {unknown[0]} of '{entry.word}'; expected one of CMUdict's {len(PHONES)}")
         known.setdefault(entry.word.lower(), []).append(phones)
     return known
 

@@ -5,8 +5,6 @@ from readers.language.arpa import write_arpa as write_arpa
 from readers.language.att import Acceptor as Acceptor
 from readers.language.att import read_acceptor as read_acceptor
 from readers.language.att import write_acceptor as write_acceptor
-from readers.language.cmudict import CmuEntry as CmuEntry
-from readers.language.cmudict import read_cmudict as read_cmudict
 from readers.language.hotwords import read_hotwords as read_hotwords
 from readers.language.labelled_text import read_columns as read_columns
 from readers.language.labelled_text import read_parallel as read_parallel

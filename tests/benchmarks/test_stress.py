@@ -83,7 +83,7 @@ def test_pronunciations_come_from_the_users_dictionary_first(tmp_path):
         Pronunciation("tod", None, 1.0, ("t", "aa", "d")),
     ]
     path.write_text("TAD  T AE1 D\nBAD  B QQ\n")
-    with pytest.raises(ConfigError, match=r"cmudict:2: phone qq of 'BAD'; expected one of CMUdict's 39"):
+    with pytest.raises(ConfigError, match=r"cmudict: phone qq of 'BAD'; expected one of CMUdict's 39"):
         words.read_known(path)
 
 

@@ -4,7 +4,6 @@ from readers.dictionaries.forms import FORMS, read_any_dictionary
 from readers.dictionaries.phones import change_phones, read_phone_replacements, without_stress
 from readers.errors import ArgonautError
 from readers.htk.dictionary import read_dictionary, write_dictionary
-from readers.language.cmudict import read_cmudict
 from tests.fuzz.format import Format, text
 
 HTK = ('A [x y] 0.5 ey\n"B C" b iy\n!NULL []\n<s> [] sil\n\\101B a\n', "ABLE ey b ax l\nABLE 0.3 ey b l\n'EM ax m\n")
@@ -39,6 +38,5 @@ FORMATS = (
         Format(f"{name} dictionary", text(*seeds), dictionary)
         for name, seeds in (("htk", HTK), ("cmu", CMU), ("kaldi", KALDI), ("mfa", MFA))
     ),
-    Format("cmudict", text(*CMU), read_cmudict),
     Format("phone replacements", text("# x\nax ah\nq\nax-h ax h\n"), read_phone_replacements),
 )

@@ -27,7 +27,6 @@ from readers.htk.slf import read_slf
 from readers.kaldi.ark import read_ark_scp
 from readers.language import arpa as arpa_module
 from readers.language.arpa import read_arpa
-from readers.language.cmudict import read_cmudict
 from readers.language.hotwords import read_hotwords
 from readers.language.sentences import read_part, text_parts
 from readers.language.vocabulary import read_vocabulary
@@ -67,7 +66,6 @@ DOORS = {
     "htk output symbol": ("Y [X] k a\n", lambda path: read_dictionary(path)[0].output),
     "phone": ("Y X\n", lambda path: read_dictionary(path)[0].phones[0]),
     **{f"{form} dictionary": any_dictionary(form) for form in FORMS},
-    "cmudict": ("X K AE\n", lambda path: read_cmudict(path)[0].word),
     "mlf": ('#!MLF!#\n"*/u.lab"\n0 10 X -1\n.\n', lambda path: read_mlf(path)["u"][0].name),
     "mlf quotes": ('#!MLF!#\n"*/u.lab"\n"X"\n.\n', lambda path: read_mlf(path)["u"][0].name),
     "mlf key": ('#!MLF!#\n"*/X.lab"\ny\n.\n', lambda path: next(iter(read_mlf(path)))),
