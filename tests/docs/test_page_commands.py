@@ -70,7 +70,6 @@ NOT_RUN = {  # page and reason -> number of blocks
     "docs/how_to/own_data/pronunciation_scores.md: schematic": 2,
     "docs/how_to/own_data/pronunciations.md: corpus": 2,
     "docs/how_to/own_data/pronunciations.md: schematic": 1,
-    "docs/how_to/checking.md: long": 1,
     "docs/how_to/grammars.md: microphone": 1,
     "docs/how_to/grammars.md: schematic": 1,
     "docs/how_to/graphs.md: corpus": 2,
