@@ -9,11 +9,12 @@ from readers.config.scope import ConfigEntry
 from readers.config.syntax import is_block, variables
 from readers.errors import ConfigError
 
-# Directories, which may be moved, and settings that do not change the result.
+# Directories, which may be moved, lists that earlier stages make, and settings that do not change the result.
 NOT_RECORDED = {
     name.lower()
     for name in (
         *("ConfigDir", "DataDir", "ExpDir", "RunDir", "ScriptDir", "WorkDir"),
+        *("TrainList", "TrainLabels", "SenoneLabels", "SenoneList"),
         *("numCPUThreads", "traceLevel", "numMBsToShowResult", "firstMBsToShowResult", "keepCheckPointFiles"),
         *("keepModelFiles", "extendTraining"),
     )

@@ -141,7 +141,7 @@ def run_stages(
             again = f"stage {stage.name} lost something, and the disk is full; make room and run the same command again"
             raise OSError(errno.ENOSPC, again, os.fspath(out))
         seconds = time.monotonic() - started
-        _write_mark(out, stage, seconds, lost)
+        _write_mark(out, stage, seconds, lost, resume)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
         lost_something |= lost
     if end >= max((i for i, stage in enumerate(stages) if stage.closes), default=len(stages) - 1):
@@ -157,6 +157,11 @@ def is_done(out: Path, name: str) -> bool:
 def seconds_of(stages: Sequence[Stage], out: Path) -> dict[str, float]:
     """Return how long each stage took that is done."""
     return {stage.name: _record(_mark(out, stage)).get("seconds", 0.0) for stage in stages if is_done(out, stage.name)}
+
+
+def was_resumed(out: Path, name: str) -> bool:
+    """Return whether a stage that is done went on with what an earlier run had begun, whose time does not count."""
+    return bool(_record(out / "stages" / f"{name}.done").get("resumed"))
 
 
 def account(out: Path, report: RunReport, name: str) -> int:
@@ -359,7 +364,7 @@ def _times(directory: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in directory.rglob("*") if EARLIER not in path.parts}
 
 
-def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
+def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool, resumed: bool) -> None:
     record = {
         "stage": stage.name,
         "out": str(out),
@@ -369,6 +374,7 @@ def _write_mark(out: Path, stage: Stage, seconds: float, lost: bool) -> None:
         "commit": source_commit(),
         "python": sys.version.split()[0],
         "seconds": round(seconds, 2),
+        "resumed": resumed,
         "lost_something": lost,
     }
     write_json(_mark(out, stage), record, indent=1)

@@ -140,6 +140,7 @@ def _pronounce(
 ) -> list[Guessed]:
     """Return the pronunciations of words, those with digits word by word."""
     readings = {word: read_digits(word, model.language) for word in words if model.unknown_letters(word)}
+    readings = {word: [letters_of(part) for part in reading] for word, reading in readings.items()}
     parts = dict.fromkeys(part for reading in readings.values() for part in reading)
     listed: dict[str, Guessed] = {}
     if parts:

@@ -1,5 +1,6 @@
 """Rescores n-best lists with a language model that was not used in the search."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,7 +70,12 @@ def rescore(
     Returns
     -------
     dict of str to list of Hypothesis
-        Best hypothesis first; ties keep their order.
+        Best hypothesis first; ties keep their order.  Those that are impossible in the model are left out.
+
+    Raises
+    ------
+    GraphError
+        If all hypotheses of an utterance are impossible.
     """
     rescored: Lists = {}
     for utterance, hypotheses in lists.items():
@@ -81,7 +87,10 @@ def rescore(
             else:
                 old_logs = np.concatenate([old[words] for words in hypothesis.sentences])
                 lm = float(mix_logs(logs, old_logs, options.weight).sum())
-            changed.append(replace(hypothesis, lm=lm))
+            if math.isfinite(lm):  # else the model has words, or sequences of them, that it finds impossible
+                changed.append(replace(hypothesis, lm=lm))
+        if not changed:
+            raise GraphError(f"{utterance}: no hypothesis is possible in the new language model; expected at least one")
         rescored[utterance] = sorted(changed, key=options.score, reverse=True)
     return rescored
 

@@ -15,7 +15,9 @@ from typing import Literal, NamedTuple, Self
 
 from decoder.results.doubtful import DoubtfulStretch
 from readers.common.files import atomic_write, write_lines
+from readers.common.names import names_for_any_path
 from readers.common.text import canonical
+from readers.dictionaries.phone_classes import is_pause
 from readers.errors import ConfigError, FormatError
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.units import TICKS_PER_SECOND
@@ -238,7 +240,8 @@ def read_alignments(path: str | Path, level: Level = "words") -> tuple[Alignment
         recordings = {name: {level: words} for name, words in read_ctm(path).items()}
     elif form == ".mlf":
         mlf = read_mlf(path)
-        recordings = {Path(name).stem: _from_labels(labels, level, f"{path}: {name}") for name, labels in mlf.items()}
+        names = names_for_any_path(list(mlf))
+        recordings = {names[key]: _from_labels(labels, level, f"{path}: {key}") for key, labels in mlf.items()}
     elif form == ".txt":
         recordings = {path.stem: {level: read_labels(path)}}
     else:
@@ -250,20 +253,12 @@ def _alignment(name: str, speakers: dict[str, dict[Level, list[Word]]], seconds:
     """Return an alignment, given the labels of each speaker's levels."""
     ends = (label.end for levels in speakers.values() for labels in levels.values() for label in labels)
     seconds = max([seconds, *ends])
-    utterances = tuple(
-        AlignedUtterance(
-            f"{name}-{speaker}" if len(speakers) > 1 else name,
-            speaker,
-            None,
-            0.0,
-            seconds,
-            tuple(levels.get("words", ())),
-            tuple(levels.get("phones", ())),
-            states=tuple(levels.get("states", ())),
-        )
-        for speaker, levels in speakers.items()
-    )
-    return Alignment(name, "", seconds, utterances)
+    utterances = []
+    for speaker, levels in speakers.items():
+        words, phones, states = (tuple(levels.get(level, ())) for level in LEVELS)
+        whole = f"{name}-{speaker}" if len(speakers) > 1 else name
+        utterances.append(AlignedUtterance(whole, speaker, None, 0.0, seconds, words, phones, states=states))
+    return Alignment(name, "", seconds, tuple(utterances))
 
 
 def _from_tiers(name: str, tiers: Iterable[Tier], path: Path) -> Alignment:
@@ -297,7 +292,7 @@ def _from_labels(labels: Sequence[Label], level: Level, where: str) -> dict[Leve
         for position, name in enumerate(names):
             if position < len(texts):
                 columns[name].append(Word(texts[position], start, end))
-            elif columns[name]:  # the label of a higher level goes on
+            elif columns[name] and not is_pause(label.name):  # the label of a higher level goes on
                 columns[name][-1] = columns[name][-1]._replace(end=end)
     return columns
 

@@ -10,6 +10,7 @@ The result does not depend on how the audio is cut into blocks, except for the r
 computes from them.  With endpoint = None there is one utterance, and its result is that of `Decoder.decode`.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -302,7 +303,8 @@ class Recognition:
         except KeyboardInterrupt:  # the usual end of a microphone recording
             pass
         except ArgonautError:
-            yield from self.finish()
+            with contextlib.suppress(ArgonautError):  # such as no samples, of which the fault is the cause
+                yield from self.finish()
             raise
         yield from self.finish()
 

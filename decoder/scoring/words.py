@@ -1,6 +1,6 @@
 """The words of each utterance in a file of transcripts: an MLF, NIST's trn or CTM, or Kaldi's text."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def read_words(
     if level == 0 and not is_mlf(path) and (lines := read_lines(path))[:1] != [HEADER]:
         if is_trn(lines):
             return read_trn(path)
-        if is_ctm(lines):
+        if is_ctm(lines) and not (named_lines and _may_be_words(lines)):
             ctm_files = [file for file in beside if not is_mlf(file) and is_ctm(read_lines(file))]
             return {name: [word.text for word in words] for name, words in read_ctm(path, ctm_files).items()}
         if named_lines:
@@ -98,3 +98,11 @@ def read_words(
     if level and words and not any(words.values()):
         raise FormatError(f"{path}: no label has a level {level}; expected the option level with words, such as 0")
     return words
+
+
+def _may_be_words(lines: Sequence[str]) -> bool:
+    """Whether lines that look like CTM may be utterances with digits: no time has a point, no name occurs twice."""
+    rows = [line.split(";;")[0].split() for line in lines]
+    rows = [row for row in rows if row]
+    has_points = any("." in time for row in rows for time in row[2:4])
+    return not has_points and len({row[0] for row in rows}) == len(rows)

@@ -39,16 +39,10 @@ def load(recording: Recording) -> tuple[Float32Array, int]:
 
     Raises FormatError if the file cannot be decoded or is shorter than the part, and OSError.
     """
-    samples, rate = read_audio(recording.path, recording.channel)
+    samples, rate = read_audio(recording.path, recording.channel, first=recording.first or 0, last=recording.last)
     if not np.isfinite(samples).all():
         raise FormatError(f"{recording.path}: a sample is infinite or NaN; expected finite samples")
-    if recording.last is None:
-        return samples, rate
-    if recording.last >= len(samples):
-        raise FormatError(
-            f"{recording.path}: {len(samples)} samples; expected over {recording.last}, the end of {recording.name}"
-        )
-    return samples[recording.first : recording.last + 1], rate
+    return samples if samples.base is None else samples.copy(), rate  # what is kept is the part alone
 
 
 class CopyMaker:

@@ -55,6 +55,8 @@ def stretch_labels(
     if labelled != old:
         raise FormatError(f"{where}: labels of {labelled} frames; expected {old}, the frames of the audio")
     nonempty = np.flatnonzero(bounds[:, 1] > bounds[:, 0])
+    if not len(nonempty):
+        raise FormatError(f"{where}: no label of a frame; expected labels of all frames")
     if len(nonempty) > new:
         raise FormatError(f"{where}: {len(nonempty)} labels; expected at most {new}, the frames at speed {speed:g}")
     centres = (np.arange(new) + window / 2) * speed - window / 2

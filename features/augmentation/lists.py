@@ -123,6 +123,8 @@ class CopyLists:
             )
             for each in originals
         ] + [ScpEntry(_logical_name(each), str(each.path)) for each in copies]  # fmt: skip
+        for name in (FEATURES, WORDS, STATES, SPEAKERS):  # of an earlier run with other options
+            (directory / name).unlink(missing_ok=True)
         write_scp(directory / AUDIO, entries)
         if self.config is not None:
             extension = self.config.base_kind.lower()

@@ -408,6 +408,11 @@ def escape(text: str, quote: str = '"', readable: bool = False) -> str:
     return "".join(pieces)
 
 
+def in_unicode(name: str) -> str:
+    """Return the name of a file, with U+FFFD for bytes that are not UTF-8, which JSON cannot hold."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def quote_name(name: str, force: bool = False, readable: bool = False) -> str:
     """Return the name as HTK writes it: unquoted if possible, else in double quotes with escapes.
 

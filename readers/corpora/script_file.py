@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from readers.common.names import by_unique_ends
 from readers.common.report import RunReport
 from readers.corpora.corpus import AudioHeaders
 from readers.corpora.corpus_builder import Draft, audio_path, plain_names, reason
@@ -39,7 +40,10 @@ def script_file_drafts(
     level = level_of_words(transcripts, words)
     for entry, path in zip(entries, paths):
         name = names[path] if entry.logical == entry.path else entry.key.replace("/", "_")
-        labels = transcripts[keys[name]] if name in keys else None
+        found = (transcripts.lookup(each) for each in (f"{entry.key}.lab", os.fspath(path)))
+        labels = next((each for each in found if each is not None), None)
+        if labels is None and name in keys:
+            labels = transcripts[keys[name]]
         text = None if labels is None else " ".join(spoken_words(labels, level))
         speaker = path.stem[:speaker_characters] if speaker_characters else path.parent.name or "speaker"
         try:
@@ -51,8 +55,8 @@ def script_file_drafts(
 
 
 def keys_of_names(labels: MLF) -> dict[str, str]:
-    """Return the keys of an MLF by the names of their utterances, without directories."""
-    return {key.rsplit("/", 1)[-1]: key for key in labels}
+    """Return the keys of an MLF by names of utterances: the last part, if no other ends so, or all, joined by `_`."""
+    return by_unique_ends(list(labels)) | {key.replace("/", "_"): key for key in labels}
 
 
 def spoken_words(labels: Sequence[Label], level: int) -> list[str]:

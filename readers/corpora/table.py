@@ -74,7 +74,7 @@ def table_drafts(source: Path, report: RunReport) -> Iterator[Draft]:
         if end is None and duration is not None:
             end = (start or 0.0) + duration
         name = row.get("name") or (part_name(names[path], start or 0, end) if is_part else names[path])
-        speaker = row.get("speaker", path.parent.name)
+        speaker = row.get("speaker") or path.parent.name
         rounding = 0.0 if is_part else ROUNDED
         yield Draft(where, name, speaker, row.get("text"), path, start or 0.0, end, rounding=rounding)
 

@@ -129,8 +129,9 @@ def read_entries(path: Path) -> Iterator[tuple[str, str, Any]]:
     text = "\n".join(lines)
     try:
         content = parse_json(text)
-    except json.JSONDecodeError as fault:
-        raise FormatError(f"{path}:{fault.lineno}: {fault.msg}; expected a JSON object of utterances") from fault
+    except ValueError as fault:
+        number, what = getattr(fault, "lineno", 1), getattr(fault, "msg", str(fault))
+        raise FormatError(f"{path}:{number}: {what}; expected a JSON object of utterances") from fault
     if not isinstance(content, dict):
         raise FormatError(f"{path}:1: {text[:40]!r}; expected a JSON object of utterances")
     starts = iter(enumerate(lines, 1))

@@ -225,7 +225,7 @@ def _intervals(words: Sequence[Word], end: float) -> list[tuple[float, float, st
     intervals: list[tuple[float, float, str]] = []
     time = 0.0
     for word in words:
-        if word.start > time:
+        if word.start > time and _seconds(word.start) != _seconds(time):
             intervals.append((time, word.start, ""))
         time = max(time, word.start)
         if word.end > time:

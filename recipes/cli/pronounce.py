@@ -77,6 +77,7 @@ def _score(options: CommandOptions, console: Console) -> int:
     from decoder.recognizer.jobs.pronunciation.job import pronounce
 
     _check_picture(options)
+    _check_format(options)
     printer = Printer(options)
     with console.progress("files") as progress:
         result = pronounce(options, take=printer, progress=progress)
@@ -89,6 +90,15 @@ def _score(options: CommandOptions, console: Console) -> int:
     if result.num_files > 1 or options.output is not None:
         console.tell(result.report.summary())
     return result.report.exit_status
+
+
+def _check_format(options: CommandOptions) -> None:
+    """Raise OptionFault for the TextGrids of several recordings that would be printed one after the other."""
+    from decoder.recognizer.jobs.recordings import find_recordings
+
+    if options.output is None and options.format == "textgrid":
+        recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
+        options.require("format", len(recordings) < 2, "is textgrid for several recordings; expected {output}, too")
 
 
 def _check_picture(options: CommandOptions) -> None:

@@ -90,8 +90,13 @@ class Shown(BoundaryOptions, ScoreOptions):
 
 
 def run(options: Shown, console: Console) -> int:
-    for path in filter(None, (options.confusions, options.picture, options.report)):
-        require_writable(path, [options.reference, options.hypothesis, options.compare])
+    outputs = {name: getattr(options, name) for name in ("confusions", "picture", "report") if getattr(options, name)}
+    inputs = (options.reference, options.hypothesis, options.compare, options.fold)
+    for name, path in outputs.items():
+        require_writable(path, [*inputs, options.map_hypothesis, options.classes])
+        options.require(
+            name, list(outputs.values()).count(path) == 1, f"is {path}, as another output; expected two files"
+        )
     if options.boundaries:
         return compare(options, console)
     speaker_of = tables.speaker_mask(options.speakers) if options.speakers else None

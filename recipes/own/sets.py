@@ -74,7 +74,10 @@ def divide(
         dev = _choose("dev", counts, len(utterances), [*named, *test], most=1.0)
     if not test or not dev:
         if named:
-            raise ConfigError("command line: too few other speakers for a second set; expected both sets to be named")
+            raise ConfigError(
+                "command line: no other speaker has at most a fifth of the utterances, for a second set; expected both "
+                "sets to be named"
+            )
         return _by_utterance(utterances, len(speakers))
     if set(speakers) <= {*dev, *test}:
         raise ConfigError("command line: all speakers are held out; expected some for the training")

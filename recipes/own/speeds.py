@@ -8,7 +8,7 @@ from readers.common.text import parse_json, read_lines
 from readers.htk.mlf import read_mlf
 from recipes.own.data import FRAMES_PER_SECOND
 from recipes.own.sizes import SPEEDS, SUBSAMPLING, WARPED_COPIES
-from recipes.stages import seconds_of
+from recipes.stages import seconds_of, was_resumed
 
 if TYPE_CHECKING:
     from recipes.own.run import Recipe
@@ -23,7 +23,9 @@ def speed_lines(recipe: "Recipe") -> list[str]:
     lines = []
     for stage, duration in seconds.items():
         rates = []
-        if stage in hours and duration:
+        if was_resumed(recipe.out, stage):
+            rates.append("the rest, after an interruption")
+        elif stage in hours and duration:
             rates.append(f"{hours[stage]:.2f} hours of speech, {3600 * hours[stage] / duration:.1f} per hour")
         if stage in words and duration:
             rates.append(f"{words[stage]} words, {words[stage] / duration:.0f} per second")

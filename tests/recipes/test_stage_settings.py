@@ -213,3 +213,9 @@ def test_a_recipe_with_more_epochs_ends_as_one_that_had_them_from_the_start(tmp_
 
 def test_recipes_count_the_cores_that_they_may_use():
     assert not [path for path in Path(recipes.__file__).parent.rglob("*.py") if "cpu_count" in path.read_text()]
+
+
+def test_lists_of_earlier_stages_are_not_recorded(settings, tmp_path):
+    lists = ("exp/lists/train.scp", f"{tmp_path}/exp/lists/train.scp")
+    one, other = (settings("Train", f"TrainList={each}") for each in lists)
+    assert one == other

@@ -17,7 +17,7 @@ from recipes.cli.main import main
 from recipes.cli.score import Shown
 from recipes.job import RecipeResult
 from recipes.stage_settings import file_settings
-from recipes.stages import Stage, call, run_stages
+from recipes.stages import Stage, call, run_stages, was_resumed
 
 
 def recording_stages(names, log, statuses=None, settings=None):
@@ -443,3 +443,18 @@ def test_workers_limit_the_cores_of_all_stages(tmp_path, monkeypatch, threads_of
     assert main(["recipe", "simple2d", "--out", str(tmp_path), "--workers", "2"]) == 0
     assert seen == [(2, "2", 2)]
     assert available_cores() == 8
+
+
+def test_a_stage_that_went_on_after_an_interruption_says_so(tmp_path):
+    def stopped():
+        (tmp_path / "model").mkdir(exist_ok=True)
+        (tmp_path / "model" / "one").touch()
+        raise KeyboardInterrupt
+
+    stage = Stage("train", "trains", stopped, work=tmp_path / "model")
+    with pytest.raises(KeyboardInterrupt):
+        run_stages([stage], tmp_path)
+    run_stages([replace(stage, run=lambda: 0)], tmp_path)
+    assert was_resumed(tmp_path, "train")
+    run_stages([replace(stage, run=lambda: 0)], tmp_path, first="train")
+    assert not was_resumed(tmp_path, "train")

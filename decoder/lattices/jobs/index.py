@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar
 from decoder.lattices.jobs.options import LatticeFiles, SomeLattices, WrittenLattices
 from readers.common.faults import one_line
 from readers.common.files import require_writable, write_lines
+from readers.common.names import naming_for_any_path
 from readers.common.report import Progress, RunReport
 from readers.common.text import read_lines
 from readers.errors import ArgonautError, FormatError, GraphError
@@ -43,7 +44,8 @@ class LatticeResult:
 def read_index(path: str | Path) -> list[tuple[str, Path]]:
     """Return (utterance, lattice file) for each line `number<TAB>utterance` of an index.
 
-    For a lattice file or a directory of them, the file names give the utterances, as in HTK.  Raises FormatError.
+    An utterance has its directories if another one ends like it.  For a lattice file or a directory of them, the file
+    names give the utterances, as in HTK.  Raises FormatError.
     """
     path = Path(path)
     if path.is_dir():
@@ -59,10 +61,11 @@ def read_index(path: str | Path) -> list[tuple[str, Path]]:
                 f"{path}:{line_number}: {line[:60]!r}; expected `number<TAB>utterance`, as argon writes it"
             )
         files = [Path(f"{prefix}{number}{suffix}") for suffix in SUFFIXES]
-        entries.append((Path(name.strip()).name, next((file for file in files if file.exists()), files[0])))
+        entries.append((name.strip(), next((file for file in files if file.exists()), files[0])))
     if not entries:
         raise FormatError(f"{path}: no lattices; expected at least one")
-    return entries
+    names = naming_for_any_path([name for name, _ in entries])
+    return [(names(name), file) for name, file in entries]
 
 
 def _in_directory(path: Path) -> list[tuple[str, Path]]:
@@ -178,7 +181,7 @@ class IndexWriter:
         self.prefix = options.prefix
         self.names = list[str]()
         read = {path.resolve() for path in lattice_files(options)}
-        written = [self.index, *(Path(f"{self.prefix}{number}.lat") for number in range(1, len(read)))]
+        written = [self.index, *(Path(f"{self.prefix}{number}.lat") for number in range(1, len(read) + 1))]
         fine = all(path.resolve() not in read for path in written)
         options.require(
             "prefix", fine, f"is {self.prefix}, which would overwrite {{lattices}}; expected another prefix"

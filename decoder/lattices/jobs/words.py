@@ -13,6 +13,7 @@ from decoder.lattices.posteriors import confident_words, oracle
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from decoder.scoring.words import read_words
 from readers.common.files import write_lines
+from readers.common.names import by_unique_ends
 from readers.common.report import Progress, silent
 from readers.errors import ConfigError, FormatError
 from readers.results import timed_words
@@ -161,10 +162,11 @@ def find_oracle(options: OracleOptions, *, progress: Progress = silent) -> Oracl
         For faults of other files than single lattices.
     """
     check_outputs(options, options.mlf, read=[options.reference])
-    references = {Path(name).name: words for name, words in read_words(options.reference, options.level).items()}
+    references = read_words(options.reference, options.level)
+    keys = by_unique_ends(references) | {name: name for name in references}
 
     def nearest(name: str, lattice: Lattice) -> tuple[int, int, list[str]]:
-        reference = references.get(Path(name).name)
+        reference = references[keys[name]] if name in keys else None
         if reference is None:
             raise ConfigError(f"{options.reference}: no entry for {name}; expected its reference transcript")
         reference = [word for word in reference if word not in SENTENCE_MARKS]

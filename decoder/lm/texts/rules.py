@@ -60,6 +60,7 @@ class Rules:
         abbreviations: dict[str, str] = {}
         patterns: list[tuple[str, str, str]] = []
         forms: list[tuple[str, str]] = []  # place and name of each form that a rule needs
+        bases: list[tuple[str, str, int]] = []  # place, form and least number of each rule
         for where, kind, name, line in _entries(path):
             if kind == "number":
                 match = _NUMBER.fullmatch(line)
@@ -70,6 +71,7 @@ class Rules:
                 if rules[0].base != 0 or (len(rules) > 1 and rules[-1].base <= rules[-2].base):
                     raise FormatError(f"{where}: base {match[1]}; expected 0 for the first one, then rising ones")
                 forms += [(where, form or name) for form in forms_in(match[3])]
+                bases.append((where, name, int(match[1])))
             elif kind == "rules":
                 pattern, arrow, replacement = line.rpartition(" =>")
                 if not arrow:
@@ -83,6 +85,13 @@ class Rules:
         for where, form in forms:
             if form not in self.numbers:
                 raise FormatError(f"{where}: form {form!r}; expected a section [number {form}]")
+        for where, form, number in [*bases, *((where, form, base + 1) for where, form, base in bases)]:
+            try:
+                name_of(number, form, self.numbers)
+            except RecursionError:
+                raise FormatError(
+                    f"{where}: a rule that leads to itself; expected the text of a smaller number, or of another form"
+                ) from None
         self._rules = [self._rule(*entry) for entry in patterns]
         if abbreviations:
             self._rules.append(_abbreviations(abbreviations))

@@ -82,7 +82,7 @@ def transcribe_live(
         rate, encoding, channels = raw or (None, PCM_16, 1)
         audio = open_audio(recordings[0].path, BLOCK, rate, encoding, channels, channel)
         period = front_end.period(front_end.target_rate(audio.rate, where, options.reading.upsample))
-        recognition = recognizer.stream(audio.rate)
+        recognition = recognizer.with_audio(channel="mix").stream(audio.rate)  # of the one that was opened
         stopwatch = Stopwatch()
         try:
             for event in recognition.events(block / FULL_SCALE for block in audio.blocks):

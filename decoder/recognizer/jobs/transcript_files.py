@@ -6,6 +6,7 @@ from pathlib import Path
 from decoder.recognizer.jobs.recordings import RecordingFile
 from decoder.recognizer.transcript import Transcript
 from readers.common.files import write_lines
+from readers.common.text import in_unicode
 
 # Format -> extension of its files.
 FORMATS = {
@@ -19,7 +20,7 @@ def transcript_lines(form: str, recording: RecordingFile, transcript: Transcript
     if form == "text":
         return transcript.alternatives(nbest) if nbest > 1 else [transcript.text]
     if form == "json":
-        return [json.dumps({"file": recording.path} | transcript.as_dict(nbest), ensure_ascii=False)]
+        return [json.dumps({"file": in_unicode(recording.path)} | transcript.as_dict(nbest), ensure_ascii=False)]
     return None
 
 

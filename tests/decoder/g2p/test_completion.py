@@ -96,3 +96,10 @@ def test_the_closest_pronunciation_counts(model):
     score = count_errors(model, [Pronunciation(word, None, None, phones) for word, phones in made])
     assert (score.num_errors, score.num_words) == (3, len(right) + 1 + 2 + 2)
     assert (score.num_wrong_sentences, score.num_sentences) == (2, 3)
+
+
+def test_a_word_with_a_digit_has_parts_of_the_dictionary_in_any_case(english):
+    entries = [Pronunciation("MP", None, None, ("X",)), Pronunciation("THREE", None, None, ("Y",))]
+    for word in ("MP3", "mp3"):
+        ((entry,), without) = vars(complete_dictionary(entries, [word], english)).values()
+        assert (entry.phones, without) == (("X", "Y"), [])

@@ -81,3 +81,11 @@ def test_weights_that_are_none_are_refused(values):
 def test_scales_that_are_none_are_refused(values):
     with pytest.raises(GraphError, match="expected finite numbers"):
         RescoringOptions(**values)
+
+
+def test_hypotheses_that_are_impossible_in_the_model_are_left_out():
+    new = NEW | {("a",): np.array([-np.inf, 0.0])}
+    assert [one.words for one in rescore(LISTS, new, RescoringOptions(weight=1.0))["u"]] == [(), ("a", "b")]
+    impossible = {words: np.full(len(words) + 1, -np.inf) for words in NEW}
+    with pytest.raises(GraphError, match="u: no hypothesis is possible in the new language model"):
+        rescore(LISTS, impossible, RescoringOptions(weight=1.0))

@@ -227,3 +227,14 @@ def test_mlf_refuses_a_word_without_phones(tmp_path):
     with pytest.raises(ConfigError, match=r"one-anna: no phones within 'D' of the words, from 1\.6 to 1\.8 s"):
         ONE._replace(utterances=(extra,)).save(tmp_path / "one.mlf")
     assert not list(tmp_path.iterdir())
+
+
+def test_silence_without_a_word_belongs_to_no_word_and_names_that_end_alike_keep_their_directories(tmp_path):
+    labels = ["0 1000000 a 0 AB", "1000000 2000000 b", "2000000 9000000 sil", "9000000 10000000 c 0 C"]
+    entries = [f'"{name}.lab"\n' + "\n".join(labels) + "\n.\n" for name in ("s1/u", "s2/u", "s2/v")]
+    (tmp_path / "a.mlf").write_text("#!MLF!#\n" + "".join(entries))
+    found = read_alignments(tmp_path / "a.mlf", "phones")
+    assert [each.name for each in found] == ["s1/u", "s2/u", "v"]
+    assert [(word.text, word.start, word.end) for word in found[0].utterances[0].words] == [
+        ("AB", 0.0, 0.2), ("C", 0.9, 1.0)
+    ]  # fmt: skip

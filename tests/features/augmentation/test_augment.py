@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from features.augmentation import Augmentation, Recording, augment_recordings, mean_power
-from features.augmentation.copies import CopyMaker, generator
+from features.augmentation.copies import CopyMaker, generator, load
 from readers.audio.audio_file import read_audio, write_flac, write_wav
 from readers.errors import ConfigError, FormatError
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_made_is_named(tmp_path, recordings):
         ("noise1-utt0", "silent.wav: the noise is silent; expected noise, because a signal-to-noise ratio is wanted"),
         ("noise1-silent", "silent: silent; expected speech, because noise is added in proportion to it"),
         ("noise1-missing", "missing.wav: No such file or directory"),
-        ("noise1-beyond", "in/utt0.wav: 2000 samples; expected over 99999, the end of beyond"),
+        ("noise1-beyond", "in/utt0.wav: samples [0,99999] of 2000; expected a part of the file"),
     ]
 
 
@@ -236,3 +236,14 @@ def test_a_copy_that_was_cut_short_is_made_again(tmp_path, recordings, cut):
     path.write_bytes(path.read_bytes()[:-cut])
     assert augment_recordings(recordings, settings, tmp_path) == (made, report)
     assert contents(tmp_path) == expected
+
+
+def test_a_part_of_a_recording_is_all_that_is_kept(tmp_path):
+    samples = 1000 * np.random.default_rng(1).standard_normal(8000)
+    write_wav(tmp_path / "long.wav", samples, RATE)
+    whole, _ = load(Recording("long", tmp_path / "long.wav"))
+    part, _ = load(Recording("part", tmp_path / "long.wav", 1000, 1999))
+    np.testing.assert_array_equal(part, whole[1000:2000])
+    assert part.base is None or part.base.nbytes == part.nbytes
+    with pytest.raises(FormatError, match=r"long.wav: samples \[7000,8000\] of 8000; expected a part of"):
+        load(Recording("part", tmp_path / "long.wav", 7000, 8000))

@@ -68,3 +68,8 @@ def test_units_are_kept_and_scores_are_not():
 def test_labels_that_do_not_fit_are_refused(labels, frames, message):
     with pytest.raises(FormatError, match=message):
         stretch_labels(labels, frames, 1.1, 2.5, PERIOD, "utt")
+
+
+def test_a_recording_without_labels_is_named():
+    with pytest.raises(FormatError, match="utt: no label of a frame; expected labels of all frames"):
+        stretch_labels([], (0, 3), 1.1, 2.5, PERIOD, "utt")

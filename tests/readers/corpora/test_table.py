@@ -282,3 +282,10 @@ def test_any_cells_and_times(tmp_path_factory, rows, form):
     assert [one.samples(corpus.headers[one.audio]) for one in corpus.utterances] == [
         (8 * s, 8 * (s + d)) for _, s, d in rows
     ]
+
+
+def test_a_row_without_a_speaker_has_that_of_its_folder(tmp_path):
+    tone(tmp_path / "ann" / "a.wav", 8000)
+    tone(tmp_path / "b.wav", 8000)
+    (tmp_path / "t.csv").write_text("path,text,speaker\nann/a.wav,x,\nb.wav,x,bob\n")
+    assert [each.speaker for each in import_corpus("table", tmp_path / "t.csv").utterances] == ["ann", "bob"]

@@ -77,3 +77,10 @@ def test_a_file_of_another_form_is_refused(tmp_path, text, message):
     with pytest.raises(FormatError) as fault:
         read_expert_scores(path)
     assert f"{path}{message}" in str(fault.value)
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", "[" * 100_000])
+def test_what_python_refuses_to_parse_is_a_fault_of_the_file(text, tmp_path):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(FormatError, match=r"scores.json:1: .*; expected a JSON object of utterances"):
+        read_expert_scores(tmp_path / "scores.json")

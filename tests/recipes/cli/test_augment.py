@@ -191,3 +191,12 @@ def test_frames_of_another_configuration_are_refused(corpus):
     outcome = corpus.run(*AUGMENT, "--speed", "0.9", "-C", "other.config", "--states", "train.mlf")
     assert outcome.out == ["copies: 0 done, 0 skipped, 3 failed"]
     assert re.search(r"train.mlf:\d+: labels of \d+ frames; expected \d+, the frames of the audio", outcome.err[0])
+
+
+def test_lists_of_an_earlier_run_are_removed(corpus):
+    corpus.run(*AUGMENT, "--volume", "0.5:1", "--states", "train.mlf", "-C", "hcopy.config")
+    assert (corpus.root / "aug" / "states.mlf").exists()
+    corpus.run(*AUGMENT, "--volume", "0.5:1")
+    assert sorted(path.name for path in (corpus.root / "aug").iterdir() if path.is_file()) == [
+        "audio.scp", "augment.json", "report", "speakers", "words.mlf"
+    ]  # fmt: skip

@@ -442,3 +442,19 @@ def test_faults_of_lattices_of_kaldi(place, capsys):
     table.write_text("<eps> 0\na 1\n")
     assert "no word has the number" in fails("words", place / "lat.1", *arguments)
     assert not (place / "w.mlf").exists()
+
+
+def test_lattices_of_names_that_end_alike_are_apart(place, capsys):
+    lines = (place / "test.index").read_text().splitlines()
+    (place / "test.index").write_text("1\tspk1/u\n2\tspk2/u\n")
+    assert run(place, capsys, "words", "--mlf", place / "w.mlf")[0] == 0
+    assert sorted(read_mlf(place / "w.mlf")) == ["spk1/u", "spk2/u"]
+    assert len(lines) >= 2
+
+
+def test_the_only_lattice_is_not_overwritten(place, capsys):
+    before = (place / "test1.lat").read_bytes()
+    arguments = ["lattice", "determinise", "--lattices", str(place / "test1.lat"), "--prefix", str(place / "test")]
+    assert main(arguments) == 2
+    assert "would overwrite --lattices" in capsys.readouterr().err
+    assert (place / "test1.lat").read_bytes() == before

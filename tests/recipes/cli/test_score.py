@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -328,3 +329,21 @@ def test_a_job_scores_files_without_a_command(mlf):
     assert lines == ["left out: 1 utterance not in hyp"]
     scored = score_files(replace(options, compare="ref"))
     assert (scored.comparison.difference, scored.other.total.num_errors) == (50.0, 0)
+
+
+def test_no_output_is_an_input_or_another_output(mlf, capsys):
+    reference, hypothesis = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
+    Path("fold").write_text("X X\nY Y\n")
+    assert main(["score", reference, hypothesis, "--fold", "fold", "--confusions", "fold"]) == 2
+    assert main(["score", reference, hypothesis, "--confusions", "out", "--report", "out"]) == 2
+    assert Path("fold").read_text() == "X X\nY Y\n"
+    assert capsys.readouterr().err.count("error: ") == 2
+
+
+def test_utterances_of_digits_are_no_times(tmp_path):
+    from decoder.scoring.words import read_words
+
+    (tmp_path / "text").write_text("utt1 1 2 3 4\nutt2 5 6 7 8\n")
+    assert read_words(tmp_path / "text", named_lines=True) == {"utt1": list("1234"), "utt2": list("5678")}
+    (tmp_path / "text").write_text("utt1 1 0.0 1 4\nutt2 1 0 1 8\n")
+    assert read_words(tmp_path / "text", named_lines=True) == {"utt1": ["4"], "utt2": ["8"]}

@@ -229,3 +229,22 @@ def test_recordings_with_alignments_become_a_recogniser_without_a_flat_start(pla
 def test_an_alignment_without_labels_is_a_fault(num_frames):
     with pytest.raises(FormatError, match=f"here: no labels; expected those of {num_frames} frames"):
         states_of([], "here", KNOWN, ("sil", "sp"), num_frames)
+
+
+@pytest.mark.parametrize("first", ["*", "/corpus"])
+def test_words_of_speakers_whose_files_have_the_same_names(first, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = tmp_path if first == "/corpus" else "*"
+    entries = "".join(f'"{base}/{name}.lab"\n{word}\n.\n' for name, word in (("s1/u", "ONE"), ("s2/u", "TWO")))
+    (tmp_path / "words.mlf").write_text("#!MLF!#\n" + entries)
+    for speaker in ("s1", "s2"):
+        (tmp_path / speaker).mkdir()
+        write_wav(tmp_path / speaker / "u.wav", np.zeros(8000), 16000)
+    (tmp_path / "one.scp").write_text("s1/u.wav\n")
+    (tmp_path / "both.scp").write_text("s1/u.wav\ns2/u.wav\n")
+    (tmp_path / "named.scp").write_text("s2/u=s2/u.wav\n")
+    found = {
+        name: [each.words for each in import_corpus("htk", f"{name}.scp", words="words.mlf").utterances]
+        for name in ("one", "both", "named")
+    }
+    assert found == {"one": [("ONE",)], "both": [("ONE",), ("TWO",)], "named": [("TWO",)]}

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from decoder.alignment.annotated import labels_of, words_to_pronounce
 from decoder.alignment.dictionary.job import write_probabilities
@@ -41,7 +42,7 @@ from readers.common.report import Log, Progress, RunReport, silent
 from readers.corpora.annotations import KINDS, Annotations
 from readers.dictionaries.case import AUTO, CASES, case_of
 from readers.dictionaries.forms import read_any_dictionary
-from readers.errors import ConfigError
+from readers.errors import ArgonautError, ConfigError
 from readers.htk.dictionary import Pronunciation
 
 REPORT, GUESSED, DICTIONARY = "report", "guessed.dict", "dictionary"
@@ -238,7 +239,6 @@ class _Results:
 
         shown: the options of the files of an earlier run with this very result; None if there was none.
         """
-        self.aligned[recording.name] = result
         options = self.options
         before = dict(shown or {})
         wanted = self._shown(recording)
@@ -248,6 +248,7 @@ class _Results:
         write_recording(result, formats, options.out, options.doubtful, options.doubtful_tier)
         if shown is None or before | wanted != before:
             self.kept.write(recording, result, before | wanted)
+        self.aligned[recording.name] = result
 
 
 def _align_changed(
@@ -261,11 +262,18 @@ def _align_changed(
     earlier = {recording.name: stored for recording in recordings if (stored := results.kept.read(recording))}
     # Failed ones are tried again, since what they lacked, such as a model of a phone, is not part of the digest.
     unchanged = {name for name, (result, _) in earlier.items() if not has_failed(result)}
+    faults = {}
+
+    def write(recording: Recording, *result: Any) -> None:
+        try:
+            results.write(recording, *result)
+        except ArgonautError as fault:  # of a file beside the recording
+            faults[recording.name] = one_line(fault)
+
     for recording in recordings:
         if recording.name in unchanged:
-            results.write(recording, *earlier[recording.name])
+            write(recording, *earlier[recording.name])
     waiting = [recording for recording in recordings if recording.name not in unchanged]
-    faults = {}
 
     def heard(name: str, seconds: float) -> None:
         progress(0, 1, **{name: f"{seconds / 60:.1f} minutes"})
@@ -277,7 +285,7 @@ def _align_changed(
             faults[recording.name] = one_line(result)
         else:
             before = earlier.get(recording.name)
-            results.write(recording, result, before[1] if before and before[0] == result else None)
+            write(recording, result, before[1] if before and before[0] == result else None)
         progress(number, len(waiting))
     return faults, len(unchanged)
 

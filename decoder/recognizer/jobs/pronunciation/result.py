@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from readers.common.files import write_content
+from readers.common.text import in_unicode
 from readers.errors import ConfigError
 from readers.results.timed_words import Word, textgrid_text
 
@@ -196,7 +197,7 @@ def text_of(form: str, name: str, pronunciation: Pronunciation, header: bool = T
         Lines, the last one with its end.
     """
     if form == "json":
-        return json.dumps({"file": name} | pronunciation.as_dict(), ensure_ascii=False) + "\n"
+        return json.dumps({"file": in_unicode(name)} | pronunciation.as_dict(), ensure_ascii=False) + "\n"
     if form == "csv":
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from decoder.recognizer.jobs.transcript_files import FORMATS
+from decoder.recognizer.jobs.recordings import RecordingFile
+from decoder.recognizer.jobs.transcript_files import FORMATS, transcript_lines
 from decoder.recognizer.jobs.transcription import clock
+from decoder.recognizer.transcript import Transcript
 from readers.audio.audio_file import read_audio, write_wav
 from readers.audio.resampling import resample
 from recipes.cli import console
@@ -226,6 +228,10 @@ def test_live_audio_is_printed_as_it_ends(here, long, monkeypatch):
     assert starts[-1] > 2 * len(long) / 3 / RATE
     assert {event["type"] for event in events[:-1]} == {"partial", "final"}
     assert (events[-1]["type"], events[-1]["utterances"]["done"]) == ("end", 3)
+    soundfile.write("right.wav", np.stack([0 * long, long], axis=1), RATE)
+    assert here.run(*RUN, "right.wav", "--stream", "--channel", "1").out == ["AB C"] * 3
+    here.write("bad.flac", (here.root / "fast.flac").read_bytes()[:100])
+    assert "0 samples" not in here.run(*RUN, "bad.flac", "--stream").fault
 
 
 def test_words_before_a_fault_of_live_audio_are_printed(here, long, monkeypatch):
@@ -355,3 +361,8 @@ def read_textgrid(content: str) -> tuple[float, dict[str, list[tuple[float, floa
         ]
     assert next(tokens, None) is None
     return end, tiers
+
+
+def test_names_that_are_not_utf_8_are_written_as_json():
+    (line,) = transcript_lines("json", RecordingFile("café", "caf\udce9.wav"), Transcript((), "", 1.0))
+    assert json.loads(line.encode())["file"] == "caf\ufffd.wav"
