@@ -272,12 +272,18 @@ SUFFIXES = {"textgrid": "TextGrid"}
 
 
 def check_form(path: str | Path) -> str:
-    """Return the format that the suffix of a name selects.  Raises ConfigError for an unknown suffix."""
+    """Return the format that the suffix of a name selects.
+
+    Raises ConfigError for an unknown suffix, and a file in the place of the directory of `subtitles.srt`.
+    """
     form = Path(path).suffix.lstrip(".").lower()
     if form not in TOGETHER and form not in ALONE:
         raise ConfigError(
             f"{path}: unknown format of words; expected a name that ends in .{', .'.join([*TOGETHER, *ALONE])}"
         )
+    directory = Path(path).with_suffix("")
+    if form in ALONE and directory.is_file():
+        raise ConfigError(f"{path}: the directory of its files, {directory}, is a file; expected another name")
     return form
 
 
