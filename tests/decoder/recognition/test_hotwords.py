@@ -95,8 +95,8 @@ def test_random_cases_have_bonuses():
     assert sum(words != plain for words, plain, _ in found) > 12
 
 
-# The enumerations of seeds 25, 27 and 29 take 40 s and more.
-@pytest.mark.parametrize("seed", [seed for seed in range(100) if seed not in (25, 27, 29)])
+# The enumerations of seeds 25, 27, 29 and 31 take 30 s and more.
+@pytest.mark.parametrize("seed", [seed for seed in range(100) if seed not in (25, 27, 29, 31)])
 def test_every_lattice_path_has_its_bonus_apart_from_its_other_scores(seed):
     case, decoder, phrases, expected = hot_case(seed, own_states=True)
     result = small_tables(decoder.with_options(lattice_beam=1e9)).decode(case.scores)
