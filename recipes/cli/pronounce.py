@@ -76,8 +76,7 @@ def run(options: CommandOptions, console: Console) -> int:
 def _score(options: CommandOptions, console: Console) -> int:
     from decoder.recognizer.jobs.pronunciation.job import pronounce
 
-    _check_picture(options)
-    _check_format(options)
+    _check_outputs(options)
     printer = Printer(options)
     with console.progress("files") as progress:
         result = pronounce(options, take=printer, progress=progress)
@@ -92,22 +91,17 @@ def _score(options: CommandOptions, console: Console) -> int:
     return result.report.exit_status
 
 
-def _check_format(options: CommandOptions) -> None:
-    """Raise OptionFault for the TextGrids of several recordings that would be printed one after the other."""
-    from decoder.recognizer.jobs.recordings import find_recordings
-
-    if options.output is None and options.format == "textgrid":
-        recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
-        options.require("format", len(recordings) < 2, "is textgrid for several recordings; expected {output}, too")
-
-
-def _check_picture(options: CommandOptions) -> None:
-    """Raise OptionFault for pictures of several recordings, and OSError for a picture in place of an input."""
+def _check_outputs(options: CommandOptions) -> None:
+    """Raise OptionFault for a picture or printed TextGrids of several recordings, and OSError for a picture in place of
+    an input.
+    """
     from decoder.recognizer.jobs.recordings import STANDARD_INPUT, find_recordings
 
+    recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
+    is_printed = options.output is None and options.format == "textgrid" and len(recordings) > 1
+    options.require("format", not is_printed, "is textgrid for several recordings; expected {output}, too")
     if options.picture is None:
         return
-    recordings, _ = find_recordings(options.audio, options.reading.raw is not None)
     paths = [recording.path for recording in recordings]
     is_drawn = len(paths) == 1 and paths[0] != STANDARD_INPUT
     options.require("picture", is_drawn, "is a drawing of one recording; expected one audio file, not standard input")
